@@ -1,0 +1,62 @@
+"""What the kernel asks of a board.
+
+A board answers each function under its C name, `hal_<name>`; on checked CPython the methods of a board object
+answer. The first argument is the board's number, so that one process may hold several; a chip ignores it.
+"""
+
+from synapticos.lang import *
+
+
+@hal
+def ticks(board: u32) -> u32:
+    """The free-running counter, at `tick_rate` a second. It wraps."""
+
+
+@hal
+def tick_rate(board: u32) -> u32:
+    """Ticks in a second, in Hz, never 0."""
+
+
+@hal
+def console(board: u32, text: Ptr[u8], n: u32) -> None:
+    """Write `n` bytes of text to the console, all of them, before returning."""
+
+
+@hal
+def critical_enter(board: u32) -> u32:
+    """Keep interrupts and other threads out; the result is what `critical_exit` wants back."""
+
+
+@hal
+def critical_exit(board: u32, state: u32) -> None:
+    """Leave the section that `critical_enter` opened."""
+
+
+@hal
+def wake(board: u32) -> None:
+    """Something was posted: whoever sleeps in `idle` should poll again. Safe from an interrupt."""
+
+
+@hal
+def idle(board: u32) -> None:
+    """Sleep until an interrupt or a `wake`."""
+
+
+@hal
+def exit(board: u32, code: i32) -> None:
+    """End the program with an exit code, where there is somebody to take it; else stop."""
+
+
+@hal
+def argument(board: u32, buffer: Ptr[u8], n: u32) -> u32:
+    """Copy at most `n` bytes of the program's argument into `buffer`; the result is its whole length in bytes, 0 for none."""
+
+
+@hal
+def file_read(board: u32, name: Ptr[u8], at: u32, data: Ptr[u8], n: u32) -> i32:
+    """Read up to `n` bytes from byte `at` of the file `name` (0-terminated): bytes read, or a negative Status number."""
+
+
+@hal
+def file_write(board: u32, name: Ptr[u8], at: u32, data: Ptr[u8], n: u32) -> i32:
+    """Write `n` bytes at byte `at` of the file `name` (0 begins it anew): bytes written, or a negative Status number."""
