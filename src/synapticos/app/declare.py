@@ -1,0 +1,220 @@
+"""App, its sources, models, pipelines and jobs, as a user declares them.
+
+Declaring checks what can be known at once (a name taken twice, a stage whose tensors do not fit) and computes
+nothing: models are read when a pipeline first asks for their tensors.
+"""
+
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from synapticos.app import sources
+from synapticos.app.model import ModelFile
+from synapticos.app.spec import Spec
+from synapticos.app.stage import HostStage, Stage
+from synapticos.app.steps import Step, builtin_step, host_step, model_step, stage_step
+from synapticos.errors import UserError
+
+REALTIME, NORMAL, BEST_EFFORT = 2, 1, 0
+PRIORITIES = {REALTIME: "REALTIME", NORMAL: "NORMAL", BEST_EFFORT: "BEST_EFFORT"}
+LATE = {"run": 0, "skip": 1}
+us, ms, seconds = 1, 1_000, 1_000_000  # times are whole microseconds: 30 * ms
+MAX_STAGES = 8
+
+NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_]{0,22}$")
+Channels = str
+
+
+def check_name(name: str, what: str) -> str:
+    if not NAME.match(name):
+        raise UserError(f'{what} "{name}": a name is a letter and up to 22 letters, digits or _ after it')
+    return name
+
+
+def parse_bytes(text: str | int | None, what: str) -> int | None:
+    """`192K`, `1M`, `4096` or a number, in bytes."""
+    if text is None or isinstance(text, int):
+        return text
+    found = re.fullmatch(r"(\d+)\s*([KM]?)B?", text.strip(), re.IGNORECASE)
+    if not found:
+        raise UserError(f'{what} "{text}": write bytes, or 192K, or 1M')
+    return int(found[1]) * {"": 1, "K": 1024, "M": 1024 * 1024}[found[2].upper()]
+
+
+@dataclass(eq=False)
+class Pipeline:
+    """A source and the steps after it; each method adds one and returns the pipeline."""
+
+    app: "App"
+    name: str
+    source: sources.Source
+    steps: list[Step] = field(default_factory=list)
+
+    @property
+    def specs(self) -> tuple[Spec, ...]:
+        """The tensors that the last step so far gives."""
+        return self.steps[-1].outputs if self.steps else (self.source.spec,)
+
+    @property
+    def has_model(self) -> bool:
+        return any(step.kind == "model" for step in self.steps)
+
+    def _add(self, step: Step) -> "Pipeline":
+        if len(self.steps) == MAX_STAGES:
+            raise UserError(f'pipeline "{self.name}": more than {MAX_STAGES} stages; join two of them in one stage')
+        self.steps.append(step)
+        return self
+
+    def _builtin(self, name: str, **config: Any) -> "Pipeline":
+        return self._add(builtin_step(self.name, name, self.specs, config))
+
+    def fit(self, model: ModelFile) -> "Pipeline":
+        """Resize, normalise and quantise a picture to what `model` wants, in one pass."""
+        return self._builtin("fit", model=model)
+
+    def resize(self, width: int, height: int) -> "Pipeline":
+        """Bilinear, corners on corners."""
+        return self._builtin("resize", width=width, height=height)
+
+    def normalize(self, mean: float | tuple[float, ...] = 127.5, std: float | tuple[float, ...] = 127.5) -> "Pipeline":
+        """(pixel - mean) / std, for each channel."""
+        return self._builtin("normalize", mean=mean, std=std)
+
+    def quantize(
+        self, model: ModelFile | None = None, *, scale: float | None = None, zero: int | None = None
+    ) -> "Pipeline":
+        """Reals to int8: by the scale and zero point of `model`'s input, or by those given."""
+        return self._builtin("quantize_int8", model=model, scale=scale, zero=zero)
+
+    def model(self, model: ModelFile) -> "Pipeline":
+        """Run a network. A pipeline has exactly one."""
+        if self.has_model:
+            raise UserError(f'pipeline "{self.name}": has a model already; a second one is a pipeline of its own')
+        return self._add(model_step(self.name, model, self.specs))
+
+    def dequantize(self) -> "Pipeline":
+        """int8 to reals, by the tensor's own scale and zero point."""
+        return self._builtin("dequantize")
+
+    def softmax(self) -> "Pipeline":
+        return self._builtin("softmax")
+
+    def argmax(self) -> "Pipeline":
+        """The place of the largest value, and the value."""
+        return self._builtin("argmax")
+
+    def top_k(self, k: int) -> "Pipeline":
+        """The places of the `k` largest values, and the values, largest first."""
+        return self._builtin("top_k", k=k)
+
+    def nms(self, iou: float = 0.5, score: float = 0.0, max_boxes: int = 10) -> "Pipeline":
+        """Of boxes (x1, y1, x2, y2, score, class) that overlap by more than `iou`, keep the one with the best score."""
+        return self._builtin("nms", iou=iou, score=score, max_boxes=max_boxes)
+
+    def stage(self, function: "Stage[Any, Any] | HostStage", **cfg: Any) -> "Pipeline":
+        """A function of your own; keywords fill its `cfg`."""
+        if isinstance(function, HostStage):
+            return self._add(host_step(self.name, function, self.specs))
+        if not isinstance(function, Stage):
+            name = getattr(function, "__name__", str(function))
+            raise UserError(f'pipeline "{self.name}": {name} is not a stage; put @syn.stage (or @syn.host_stage) before it')
+        return self._add(stage_step(self.name, self.app.name, function, self.specs, cfg))
+
+
+@dataclass(eq=False)
+class JobDecl:
+    pipeline: Pipeline
+    priority: int
+    every: int  # us; 0: released by its source
+    deadline: int  # us after release; 0: none
+    late: str
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class App:
+    """A device: what it sees and hears, what it runs on that, and when."""
+
+    def __init__(self, name: str, *, ram: str | int | None = None) -> None:
+        self.name = check_name(name, "app")
+        self.ram = parse_bytes(ram, f'app "{name}": ram')
+        self.folder = _caller_folder()
+        self.sources: dict[str, sources.Source] = {}
+        self.models: list[ModelFile] = []
+        self.pipelines: dict[str, Pipeline] = {}
+        self.jobs: list[JobDecl] = []
+
+    def _source(self, source: sources.Source) -> Any:
+        check_name(source.name, "source")
+        if source.name in self.sources:
+            raise UserError(f'source "{source.name}": declared twice; give one another name')
+        self.sources[source.name] = source
+        return source
+
+    def frames(
+        self, name: str, shape: tuple[int, ...], dtype: Any = "int8", *, file: str | Path | None = None
+    ) -> sources.Frames:
+        """Raw tensors, one after the other, from a file."""
+        return self._source(sources.Frames(name, sources.spec(name, shape, dtype), self._path(file)))
+
+    def camera(
+        self, name: str, width: int, height: int, pixels: Channels = "rgb", *, file: str | Path | None = None
+    ) -> sources.Camera:
+        """Pictures, `"rgb"` or `"grey"`, a byte a channel. On the host and in an emulator: image files."""
+        return self._source(sources.Camera(name, sources.camera_spec(name, width, height, pixels), self._path(file)))
+
+    def model(
+        self,
+        file: str | Path,
+        *,
+        name: str | None = None,
+        outputs: tuple[str, ...] | None = None,
+        mean: float | tuple[float, ...] | None = None,
+        std: float | tuple[float, ...] | None = None,
+    ) -> ModelFile:
+        """A network. `outputs` gives its output tensors names of your own; `mean` and `std` say what pixels it was trained on."""
+        path = self._path(file)
+        assert path is not None
+        name = check_name(name or re.sub(r"\W", "_", path.stem)[:23], "model")
+        if any(m.name == name for m in self.models):
+            raise UserError(f'model "{name}": declared twice; give one another name: app.model(..., name="other")')
+        model = ModelFile(path, name, outputs, mean, std)
+        self.models.append(model)
+        return model
+
+    def pipeline(self, name: str, source: sources.Source) -> Pipeline:
+        check_name(name, "pipeline")
+        if name in self.pipelines:
+            raise UserError(f'pipeline "{name}": declared twice; give one another name')
+        self.pipelines[name] = Pipeline(self, name, source)
+        return self.pipelines[name]
+
+    def job(
+        self, pipeline: Pipeline, *, priority: int = NORMAL, every: int = 0, deadline: int = 0, late: str = "run"
+    ) -> JobDecl:
+        """Run `pipeline` for each thing its source gives, or `every` so many microseconds."""
+        where = f'job of "{pipeline.name}"'
+        if priority not in PRIORITIES:
+            raise UserError(f"{where}: priority is syn.REALTIME, syn.NORMAL or syn.BEST_EFFORT")
+        if late not in LATE:
+            raise UserError(f'{where}: late is "run" or "skip", not "{late}"')
+        if every < 0 or deadline < 0:
+            raise UserError(f"{where}: every and deadline are microseconds, 0 or more")
+        if not pipeline.has_model:
+            raise UserError(f'{where}: the pipeline has no model; add .model(...)')
+        self.jobs.append(JobDecl(pipeline, priority, every, deadline, late))
+        return self.jobs[-1]
+
+    def _path(self, file: str | Path | None) -> Path | None:
+        """Relative to the app's own file, so an app runs from any folder."""
+        return None if file is None else self.folder / Path(file).expanduser()
+
+
+def _caller_folder() -> Path:
+    frame = sys._getframe(2)
+    file = frame.f_globals.get("__file__")
+    return Path(file).resolve().parent if file else Path.cwd()

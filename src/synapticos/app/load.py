@@ -1,0 +1,47 @@
+"""An app from its file: the module is executed, and the one App in it is the app."""
+
+import importlib.util
+import sys
+import traceback
+from pathlib import Path
+
+from synapticos.app.declare import App
+from synapticos.errors import UserError
+
+
+def load_app(path: str | Path) -> App:
+    """Execute the file at `path`. Raises UserError for all that may be wrong with it."""
+    file = Path(path)
+    if file.is_dir():
+        file = file / "app.py"
+    if not file.is_file():
+        raise UserError(f"{path}: no such file; syn new NAME writes an app to start from")
+    name = f"synapticos_app_{file.resolve().parent.name}_{file.stem}".replace("-", "_")
+    spec = importlib.util.spec_from_file_location(name, file.resolve())
+    if spec is None or spec.loader is None:
+        raise UserError(f"{path}: is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except UserError as error:
+        raise type(error)(_at(error, file)) if type(error) is UserError else error
+    except SyntaxError as error:
+        raise UserError(f"{error.filename}:{error.lineno}: {error.msg}") from None
+    except Exception as error:
+        raise UserError(f"{_place(error, file)}: {type(error).__name__}: {error}") from error
+    apps = list({id(v): v for v in vars(module).values() if isinstance(v, App)}.values())
+    if len(apps) != 1:
+        raise UserError(f"{path}: declares {len(apps)} apps; it needs one: app = syn.App(...)")
+    return apps[0]
+
+
+def _place(error: BaseException, file: Path) -> str:
+    """The last line of the app's own file that the error passed through."""
+    lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(file.resolve())]
+    return f"{file}:{lines[-1]}" if lines else str(file)
+
+
+def _at(error: BaseException, file: Path) -> str:
+    place, text = _place(error, file), str(error)
+    return text if text.startswith(str(file.resolve())) else f"{place}: {text}"

@@ -1,0 +1,79 @@
+"""A network as an app names it: a file, read and compiled when somebody first asks."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from synapticos.app.spec import Spec
+from synapticos.errors import UserError
+
+Numbers = float | tuple[float, ...] | None
+
+
+@dataclass(eq=False)
+class ModelFile:
+    path: Path
+    name: str
+    output_names: tuple[str, ...] | None = None
+    mean: Numbers = None
+    std: Numbers = None
+
+    @cached_property
+    def graph(self) -> Any:
+        from synapticos import importers
+
+        if not self.path.is_file():
+            raise UserError(f'model "{self.name}": {self.path}: no such file')
+        return importers.load(self.path)
+
+    @cached_property
+    def compiled(self) -> Any:
+        from synapticos.model import compile_model
+
+        return compile_model(self.graph, name=self.name)
+
+    @cached_property
+    def input(self) -> Spec:
+        if len(self.graph.inputs) != 1:
+            raise UserError(f'model "{self.name}": has {len(self.graph.inputs)} inputs; a pipeline feeds one')
+        return _spec(self.graph.inputs[0], self.graph.inputs[0].name)
+
+    @cached_property
+    def outputs(self) -> tuple[Spec, ...]:
+        tensors = self.graph.outputs
+        names = self.output_names or tuple(t.name for t in tensors)
+        if len(names) != len(tensors):
+            there = ", ".join(f'"{t.name}" ({_spec(t, t.name)})' for t in tensors)
+            raise UserError(f'model "{self.name}": {len(names)} names for {len(tensors)} outputs: {there}')
+        return tuple(_spec(t, n) for t, n in zip(tensors, names))
+
+    def pixels(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Mean and deviation, a channel each, that make of a pixel 0..255 what the network was trained on.
+
+        Where the app does not say, 0..255 is spread over all that the input tensor can hold.
+        """
+        spec = self.input
+        channels = spec.shape[-1]
+        if self.mean is None and self.std is None and spec.scale is not None:
+            low, high = (spec.scale * (q - spec.zero) for q in (-128, 127))
+            std = 255.0 / (high - low)
+            mean = -low * std
+            return (mean,) * channels, (std,) * channels
+        return _each(self.mean, 0.0, channels, self.name), _each(self.std, 1.0, channels, self.name)
+
+
+def _each(value: Numbers, default: float, channels: int, name: str) -> tuple[float, ...]:
+    values = (default if value is None else value,) * channels if not isinstance(value, tuple) else value
+    if len(values) != channels:
+        raise UserError(f'model "{name}": {len(values)} values of mean or std for {channels} channels')
+    return tuple(float(v) for v in values)
+
+
+def _spec(tensor: Any, name: str) -> Spec:
+    scales = np.asarray(tensor.scale)
+    one = scales.size == 1
+    zero = int(np.asarray(tensor.zero).reshape(-1)[0]) if one and np.asarray(tensor.zero).size else 0
+    return Spec(name, tuple(int(n) for n in tensor.shape), str(tensor.dtype), float(scales.reshape(-1)[0]) if one else None, zero)
