@@ -1,0 +1,39 @@
+"""`syn`: one file a command. A command parses, calls and prints; results go to stdout, all else to stderr.
+
+Exit status: 0 yes, 1 no, 2 bad input, 130 interrupted.
+"""
+
+import sys
+
+
+def main() -> None:
+    """The command `syn`."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """`syn` with these arguments: its exit status."""
+    import typer
+
+    from synapticos.cli.commands import build_command
+    from synapticos.cli.output import fail
+    from synapticos.errors import UserError
+
+    # typer carries its own click in some versions and shares one in others: the class is the one it raises.
+    usage_error = typer.BadParameter.__mro__[2]
+    as_json = "--json" in arguments
+    try:
+        result = build_command()(args=arguments, prog_name="syn", standalone_mode=False)
+    except UserError as error:
+        return fail(str(error), as_json)
+    except (KeyboardInterrupt, typer.Abort):
+        print("syn: interrupted", file=sys.stderr)
+        return 130
+    except typer.Exit as error:
+        return error.exit_code
+    except usage_error as error:
+        return fail(f"{getattr(error, 'message', error)}; syn --help lists what there is", as_json)
+    except BrokenPipeError:  # syn ... | head
+        sys.stderr.close()
+        return 1
+    return result if isinstance(result, int) else 0
