@@ -1,0 +1,114 @@
+"""From a graph to the steps that will run: padding fused, reshapes and joinable concatenations gone.
+
+What changes no byte of any result that remains, and nothing else. The graph itself is left as it was.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from synapticos.errors import UserError
+from synapticos.model.form import ALIASES
+from synapticos.model.graph import Graph, Op, Tensor
+
+ALIGN = 16  # of every tensor's offset, bytes
+
+# Layers that may write over an input: each element of the result depends on the same element of the input only.
+IN_PLACE = frozenset({"ADD", "QUANTIZE"})
+
+
+@dataclass
+class Program:
+    """What runs, and which tensors are parts of others."""
+
+    steps: list[Op]
+    parts: dict[Tensor, tuple[Tensor, int]] = field(default_factory=dict)  # lies in another, from this byte on
+
+    def root(self, tensor: Tensor) -> tuple[Tensor, int]:
+        """The tensor whose bytes this one shares, and where in them it begins."""
+        at = 0
+        while tensor in self.parts:
+            tensor, offset = self.parts[tensor]
+            at += offset
+        return tensor, at
+
+
+def lower(graph: Graph, *, fuse: bool = True, join: bool = True) -> Program:
+    """The steps of a graph in its own order. `fuse` merges padding into convolutions, `join` removes concatenations."""
+    graph.check()
+    ops = _fuse_padding(graph) if fuse else list(graph.ops)
+    program = Program([])
+    for op in ops:
+        if op.kind in ALIASES:
+            (x,) = op.activations
+            program.parts[op.outputs[0]] = (x, 0)
+        else:
+            program.steps.append(op)
+    given = set(graph.inputs)
+    for tensor in graph.outputs:
+        if program.root(tensor)[0] in given:
+            raise UserError(f"{graph.where}: output {tensor} is an input unchanged; export a model that computes it")
+    if join:
+        _join(program, given)
+    return program
+
+
+def _fuse_padding(graph: Graph) -> list[Op]:
+    """Convolutions take over the zeros that a PAD before them would store."""
+    padded = {op.outputs[0]: op for op in graph.ops if op.kind == "PAD" and _pads_picture(op)}
+    users: dict[Tensor, int] = {}
+    ops: list[Op] = []
+    for op in graph.ops:
+        x = op.inputs[0]
+        if op.kind in ("CONV_2D", "DEPTHWISE_CONV_2D") and x in padded:
+            pad = padded[x]
+            sides = pad.options["pads"]
+            before = op.options.get("pad", (0, 0, 0, 0))
+            more = (sides[1][0], sides[2][0], sides[1][1], sides[2][1])
+            total = tuple(a + b for a, b in zip(before, more, strict=True))
+            op = replace(op, inputs=[pad.inputs[0], *op.inputs[1:]], options=op.options | {"pad": total})
+        ops.append(op)
+        for tensor in op.activations:
+            users[tensor] = users.get(tensor, 0) + 1
+    keep = set(graph.outputs)
+    return [op for op in ops if not (op.outputs[0] in padded and op.outputs[0] not in users | dict.fromkeys(keep))]
+
+
+def _pads_picture(op: Op) -> bool:
+    """Whether a PAD adds rows and columns of real zeros, as a convolution does by itself."""
+    x, y, sides = op.inputs[0], op.outputs[0], op.options["pads"]
+    assert x is not None
+    if len(sides) != 4 or sides[0] != [0, 0] or sides[3] != [0, 0]:
+        return False
+    return bool(x.scale.size and y.scale.size and x.scale[0] == y.scale[0] and x.zero[0] == y.zero[0])
+
+
+def _join(program: Program, given: set[Tensor]) -> None:
+    """Let the inputs of a concatenation be written where its result lies, if they lie there one after another."""
+    steps = []
+    for op in program.steps:
+        if op.kind != "CONCATENATION" or not _joinable(program, op, given):
+            steps.append(op)
+            continue
+        at = 0
+        for tensor in op.activations:
+            program.parts[program.root(tensor)[0]] = (op.outputs[0], at)
+            at += tensor.bytes
+    program.steps = steps
+
+
+def _joinable(program: Program, op: Op, given: set[Tensor]) -> bool:
+    y = op.outputs[0]
+    if any(n != 1 for n in y.shape[: op.options["axis"]]) or op.options["activation"] != "NONE":
+        return False
+    roots = []
+    at = 0
+    for x in op.inputs:
+        if x is None or x.data is not None or x.scale[0] != y.scale[0] or x.zero[0] != y.zero[0]:
+            return False
+        root, offset = program.root(x)
+        if root in given or offset != 0 or root.bytes != x.bytes or at % ALIGN != 0:
+            return False
+        roots.append(root)
+        at += x.bytes
+    return len(set(roots)) == len(roots)
