@@ -33,6 +33,7 @@ ALWAYS = (
     "-std=gnu99 -ffreestanding -fwrapv -ffp-contract=off -fno-math-errno -fno-strict-aliasing "
     "-fno-delete-null-pointer-checks -ffunction-sections -fdata-sections -Wall -Wextra -Werror"
 ).split()
+GCC_ONLY = ("-fno-tree-loop-distribute-patterns",)  # clang has no such option, nor the habit that it turns off
 INSTALL = "pip install synapticos[toolchain]"
 
 
@@ -114,10 +115,12 @@ class Toolchain:
         """
         folder.mkdir(parents=True, exist_ok=True)
         common = [*self.command, *self.flags(sanitize), *flags]
+        dropped = () if "gcc" in self.name else GCC_ONLY
         work: list[tuple[list[str], Path]] = []
         for number, file in enumerate(files):
             out = folder / f"{number:02}-{file.stem}.o"
-            work.append(([*common, *(per_file or {}).get(file.name, ()), "-c", str(file), "-o", str(out)], out))
+            own = [flag for flag in (per_file or {}).get(file.name, ()) if flag not in dropped]
+            work.append(([*common, *own, "-c", str(file), "-o", str(out)], out))
         if jobs > 1 and len(work) > 1:
             with ThreadPoolExecutor(jobs) as pool:
                 list(pool.map(lambda item: _run(item[0]), work))
@@ -177,7 +180,8 @@ def _run(command: Sequence[str]) -> str:
         raise CompileError(f"{command[0]}: {error.strerror or error}; install a compiler or {INSTALL}") from error
     if done.returncode != 0:
         text = (done.stderr or done.stdout).strip() or f"ended with status {done.returncode}"
-        raise CompileError(f"{Path(command[0]).name}: {text}")
+        tool = "zig" if "ziglang" in command[:3] else Path(command[0]).name
+        raise CompileError(f"{tool}: {text}")
     return done.stdout
 
 

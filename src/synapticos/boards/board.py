@@ -1,0 +1,118 @@
+"""Board: what a build and an emulator must know of a board, as data, and the linker script that follows from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+HERE = Path(__file__).parent
+CHIP = HERE / "cortex_m"
+
+
+@dataclass(frozen=True)
+class Region:
+    """Memory at a fixed address."""
+
+    name: str  # in the linker script: FLASH, RAM, ...
+    base: int
+    size: int
+
+    @property
+    def end(self) -> int:
+        return self.base + self.size
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.base:#010x} {self.size // 1024} KB"
+
+
+@dataclass(frozen=True)
+class Board:
+    """One board. `sources` and the linker script make a firmware of any program with `int main(void)`."""
+
+    name: str
+    title: str
+    cpu: str  # cortex-m33, cortex-m3
+    target: str  # of toolchain.TARGETS
+    fpu: bool
+    dsp: bool
+    flash: Region
+    ram: Region
+    more_ram: tuple[Region, ...] = ()  # a variable goes there by the section of its name: ".extra"
+    stack: int = 8192  # bytes
+    uart: int = 0  # base address of the console's UART
+    uart_kind: str = "none"  # cmsdk, pl011
+    tick_rate: int = 0  # Hz
+    instruction_ns: int = 32  # what emulators take one instruction to last (QEMU's -icount shift=5)
+    sources: tuple[Path, ...] = ()
+    defines: tuple[str, ...] = ()
+    aliases: tuple[tuple[int, int], ...] = ()  # (address, base): the same memory seen at another address
+    qemu: tuple[str, ...] = ()  # how QEMU is told of this board; empty if it does not know it
+    notes: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """What the board's own C needs to be compiled with."""
+        return tuple(f"-D{d}" for d in self.defines)
+
+    @property
+    def per_file(self) -> dict[str, tuple[str, ...]]:
+        """Flags of single files of `sources`, by their name."""
+        return PER_FILE
+
+    def script(self, *, stack: int | None = None) -> str:
+        """The linker script of a firmware: code and constants in flash, initial data copied by the startup code."""
+        return linker_script(self.flash, self.ram, self.more_ram, stack=self.stack if stack is None else stack)
+
+
+# memory.c defines memcpy and its like: no loop in it may be turned into a call of them.
+PER_FILE = {"memory.c": ("-fno-builtin", "-fno-tree-loop-distribute-patterns")}
+
+
+def linker_script(
+    flash: Region, ram: Region, more_ram: tuple[Region, ...] = (), *, stack: int, copied: bool = True
+) -> str:
+    """A linker script. The stack lies lowest in RAM, so that one that grows too far leaves the memory and faults.
+
+    With `copied` initial data are kept in flash (startup copies them), else the loader puts them in RAM.
+    """
+    if stack % 8 or not 0 < stack < ram.size:
+        raise ValueError(f"a stack of {stack} bytes: it must be a multiple of 8 and fit {ram}")
+    regions = "".join(f"    {r.name} : ORIGIN = {r.base:#x}, LENGTH = {r.size:#x}\n" for r in (flash, ram, *more_ram))
+    load = f" AT> {flash.name}" if copied else ""
+    extra = "".join(
+        f"    .{r.name.lower()} (NOLOAD) : {{ *(.{r.name.lower()} .{r.name.lower()}.*) }} > {r.name}\n"
+        for r in more_ram
+    )
+    return f"""ENTRY(board_reset)
+MEMORY {{
+{regions}}}
+SECTIONS {{
+    .text : {{
+        KEEP(*(.vectors))
+        *(.text .text.*)
+    }} > {flash.name}
+    .rodata : ALIGN(16) {{
+        *(.rodata .rodata.*)
+        . = ALIGN(4);
+    }} > {flash.name}
+    .stack (NOLOAD) : {{
+        board_stack_bottom = .;
+        . += {stack:#x};
+        board_stack_top = .;
+    }} > {ram.name}
+    .data : ALIGN(8) {{
+        board_data_start = .;
+        *(.data .data.*)
+        . = ALIGN(4);
+        board_data_end = .;
+    }} > {ram.name}{load}
+    board_data_load = LOADADDR(.data);
+    .bss (NOLOAD) : ALIGN(16) {{
+        board_bss_start = .;
+        *(.bss .bss.* COMMON)
+        . = ALIGN(4);
+        board_bss_end = .;
+    }} > {ram.name}
+{extra}    /DISCARD/ : {{ *(.ARM.exidx*) *(.ARM.extab*) *(.note.*) }}
+}}
+"""

@@ -1,0 +1,158 @@
+"""What an ELF says of addresses: symbols, ranges of code, and lines (which are Python lines: the C has #line).
+
+`explain` reads the text that the fault handler of a board printed and adds where in the Python it was.
+"""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import io
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an address is: in which function, at which line of which file; what is not known is "" or 0."""
+
+    function: str = ""
+    file: str = ""
+    line: int = 0
+
+    def __str__(self) -> str:
+        where = f"{self.file}:{self.line}" if self.file else ""
+        if self.function:
+            return f"{self.function} ({where})" if where else self.function
+        return where or "an unknown place"
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Bytes to load: at `address` they are used, at `load` they are stored; `size` counts the zeroed rest too."""
+
+    address: int
+    load: int
+    data: bytes
+    size: int
+    executable: bool
+    writable: bool
+
+
+class Image:
+    """An ELF, read once: segments and symbols at once, lines when first asked for."""
+
+    def __init__(self, elf: bytes | str | Path) -> None:
+        self.data = elf if isinstance(elf, bytes) else Path(elf).read_bytes()
+        file = ELFFile(io.BytesIO(self.data))
+        self.entry: int = file["e_entry"]
+        self.segments = [
+            Segment(s["p_vaddr"], s["p_paddr"], s.data(), s["p_memsz"], bool(s["p_flags"] & 1), bool(s["p_flags"] & 2))
+            for s in file.iter_segments()
+            if s["p_type"] == "PT_LOAD" and s["p_memsz"]
+        ]
+        self.symbols: dict[str, int] = {}
+        self.sizes: dict[str, int] = {}
+        marks: list[tuple[int, str]] = []
+        functions: list[tuple[int, int, str]] = []
+        for section in file.iter_sections():
+            if not isinstance(section, SymbolTableSection):
+                continue
+            for symbol in section.iter_symbols():
+                if symbol["st_shndx"] == "SHN_UNDEF" or not symbol.name:
+                    continue
+                kind, value = symbol["st_info"]["type"], symbol["st_value"]
+                if symbol.name[:2] in ("$t", "$d", "$a"):
+                    marks.append((value, symbol.name[1]))
+                    continue
+                if symbol["st_info"]["bind"] != "STB_LOCAL" or symbol.name not in self.symbols:
+                    self.symbols[symbol.name] = value
+                    self.sizes[symbol.name] = symbol["st_size"]
+                if kind == "STT_FUNC":
+                    functions.append((value & ~1, symbol["st_size"], symbol.name))
+        self._functions = sorted(functions)
+        self._text = [
+            (s["sh_addr"], s["sh_addr"] + s["sh_size"])
+            for s in file.iter_sections()
+            if s["sh_flags"] & 4 and s["sh_type"] == "SHT_PROGBITS"
+        ]
+        self.code = _thumb_ranges(sorted(marks), self._text)
+
+    def name_of(self, address: int) -> str:
+        """The function that holds an address."""
+        at = bisect.bisect_right(self._functions, (address & ~1, 1 << 33, "")) - 1
+        if at < 0:
+            return ""
+        start, size, name = self._functions[at]
+        return name if (address & ~1) - start < max(size, 2) else ""
+
+    def place(self, address: int) -> Place:
+        """The function, file and line of an address."""
+        file, line = self._line(address & ~1)
+        return Place(self.name_of(address), file, line)
+
+    @functools.cached_property
+    def _lines(self) -> tuple[list[int], list[tuple[str, int]]]:
+        rows: list[tuple[int, int, str, int]] = []
+        elf = ELFFile(io.BytesIO(self.data))
+        if elf.has_dwarf_info():
+            for unit in (dwarf := elf.get_dwarf_info()).iter_CUs():
+                program = dwarf.line_program_for_CU(unit)
+                if program is None:
+                    continue
+                names = [_text(entry.name) for entry in program["file_entry"]]
+                first = 0 if program["version"] >= 5 else 1
+                for item in program.get_entries():
+                    state = item.state
+                    if state is None:
+                        continue
+                    number = state.file - first
+                    name = names[number] if 0 <= number < len(names) and not state.end_sequence else ""
+                    # At one address the row that ends a sequence gives way to one that begins another.
+                    rows.append((state.address, 0 if state.end_sequence else 1, name, state.line if name else 0))
+        # Functions that the linker dropped keep their lines, at address 0 or thereabouts.
+        rows = [row for row in rows if any(a <= row[0] <= b for a, b in self._text)]
+        rows.sort(key=lambda row: row[:2])  # stable: of equal addresses the last written counts
+        return [row[0] for row in rows], [(row[2], row[3]) for row in rows]
+
+    def _line(self, address: int) -> tuple[str, int]:
+        addresses, lines = self._lines
+        at = bisect.bisect_right(addresses, address) - 1
+        return lines[at] if at >= 0 else ("", 0)
+
+
+def _text(name: bytes | str) -> str:
+    return name.decode(errors="replace") if isinstance(name, bytes) else name
+
+
+def _thumb_ranges(marks: list[tuple[int, str]], sections: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Ranges of Thumb code: from each mark `$t` to the next mark, inside the sections that hold code."""
+    ranges: list[tuple[int, int]] = []
+    for start, end in sections:
+        inside = [(a, kind) for a, kind in marks if start <= a < end]
+        for (a, kind), (b, _) in zip(inside, [*inside[1:], (end, "d")], strict=True):
+            if kind == "t" and b > a:
+                ranges.append((a, b))
+    return ranges
+
+
+_REGISTER = re.compile(r"\b(pc|lr)\s*=?\s*(?:0x)?([0-9a-fA-F]{8})\b")
+
+
+def explain(elf: bytes | str | Path | Image, text: str) -> str:
+    """The same text, and under each line of a fault that names PC or LR a line that says where that is."""
+    image = elf if isinstance(elf, Image) else Image(elf)
+    out: list[str] = []
+    for line in text.splitlines():
+        out.append(line)
+        for register, value in _REGISTER.findall(line):
+            address = int(value, 16)
+            # LR is where the call would return to: the call itself is before it.
+            place = image.place(address if register == "pc" else (address & ~1) - 2)
+            if place.function or place.file:
+                out.append(f"  {'at' if register == 'pc' else 'called from'} {place}")
+    return "\n".join(out) + ("\n" if text.endswith("\n") else "")

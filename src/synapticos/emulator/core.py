@@ -1,0 +1,207 @@
+"""Core: single functions of a chip's program, called from Python.
+
+    core = Core(elf)
+    block = core.alloc(16)
+    core.write(block, packed_arguments)
+    ran = core.call("alloc_thunk", block)       # instructions
+    core.read(block, 16)
+
+The ELF is linked by `boards.bare.script()` with `boards.bare.SOURCES`. Each function gets one argument, the address of
+a block; it has a fresh stack, which ends in unmapped memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from synapticos.boards import bare
+from synapticos.boards.faults import Image, Place
+from synapticos.emulator import cpu as unit
+from synapticos.emulator.cpu import Cpu, Registers
+
+SLICE = 100_000_000  # instructions between two looks for Ctrl-C: about a third of a second
+GAP = 16  # bytes after each allocation that belong to nobody
+_PAGE = 4096
+
+
+class Fault(Exception):
+    """The program did what the processor does not allow. `address` is that of the access, None where there is none."""
+
+    def __init__(self, kind: str, pc: int, address: int | None, place: Place) -> None:
+        at = "" if address is None else f" at {address:#010x}"
+        super().__init__(f"{kind}{at}, in {place}")
+        self.kind, self.pc, self.address = kind, pc, address
+        self.symbol, self.file, self.line = place.function, place.file, place.line
+
+
+class Panic(Exception):
+    """The program called syn_panic."""
+
+    def __init__(self, file_id: int, line: int) -> None:
+        super().__init__(f"panic: file {file_id} line {line}")
+        self.file_id, self.line = file_id, line
+
+
+class Exited(Exception):
+    """The program called hal_exit."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(f"exit with code {code}")
+        self.code = code
+
+
+class Core:
+    """A program in an emulated Cortex-M33, and memory that both sides use."""
+
+    def __init__(self, elf: bytes | str | Path | Image, *, heap: int = bare.HEAP.size) -> None:
+        self.image = elf if isinstance(elf, Image) else Image(elf)
+        self.symbols: Mapping[str, int] = self.image.symbols
+        self.cpu = Cpu()
+        self.instructions = 0  # in all calls
+        self.limit = 1 << 40  # instructions of one call
+        code = self.cpu.map(bare.CODE.base, bare.CODE.size, unit.READ | unit.EXECUTE)
+        self._ram = self.cpu.map(bare.RAM.base, bare.RAM.size)
+        self._heap = self.cpu.map(bare.HEAP.base, (heap + _PAGE - 1) & -_PAGE)
+        for segment in self.image.segments:
+            if segment.data:
+                self.cpu.write(segment.address, segment.data)
+        self.cpu.trap_division(self.image.code)
+        code.data[bare.RETURN - code.base :][:2] = b"\x00\xbe"
+        self._initial = bytes(self._ram.data)
+        self._next = self._heap.base
+        self._free: dict[int, list[int]] = {}
+        self._sizes: dict[int, int] = {}
+        self._enter = Registers(self.cpu, (0, unit.SP, unit.LR, unit.XPSR))
+        self._enter.value[1] = bare.RAM.base + bare.STACK
+        self._enter.value[2] = bare.RETURN | 1
+        self._enter.value[3] = unit.THUMB
+        self._leave = Registers(self.cpu, (unit.PC,))
+        self._panic = Registers(self.cpu, (0, 1))
+        self._start = self.cpu.start
+
+    def reset(self) -> None:
+        """Give the program's variables their first values. What was allocated stays."""
+        self._ram.data[:] = self._initial
+
+    # Memory ----------------------------------------------------------------------------------------------------------
+
+    def alloc(self, n: int, align: int = 8, fill: int = 0) -> int:
+        """The address of `n` bytes, each `fill`; `free` takes them back."""
+        size = (n + GAP + 15) & -16
+        free = self._free.get(size)
+        if free and free[-1] % align == 0:
+            address = free.pop()
+        else:
+            address = (self._next + max(align, 16) - 1) & -max(align, 16)
+            if address + size > self._heap.base + self._heap.size:
+                raise MemoryError(f"{n} bytes for the emulated core: {self._heap.size} are all it has")
+            self._next = address + size
+        self._sizes[address] = size
+        at = address - self._heap.base
+        self._heap.data[at : at + n] = bytes((fill,)) * n
+        return address
+
+    def free(self, address: int) -> None:
+        """Take back what `alloc` gave. Nothing is unmapped: a use afterwards is not noticed."""
+        self._free.setdefault(size := self._sizes.pop(address), []).append(address)
+        at = address - self._heap.base
+        self._heap.data[at : at + size] = b"\xdd" * size
+
+    def view(self, address: int, n: int) -> memoryview:
+        """`n` bytes of the program's memory, shared: writing to it writes there."""
+        data, at = self.cpu.find(address, n)
+        return data[at : at + n]
+
+    def read(self, address: int, n: int) -> bytes:
+        return self.cpu.read(address, n)
+
+    def write(self, address: int, data: bytes | bytearray | memoryview) -> None:
+        self.cpu.write(address, data)
+
+    def word(self, symbol: str) -> int:
+        """The 32-bit variable of that name."""
+        return int.from_bytes(self.cpu.read(self.symbols[symbol], 4), "little")
+
+    def set_word(self, symbol: str, value: int) -> None:
+        self.cpu.write(self.symbols[symbol], (value & 0xFFFFFFFF).to_bytes(4, "little"))
+
+    # The board -------------------------------------------------------------------------------------------------------
+
+    @property
+    def ticks(self) -> int:
+        """What hal_ticks answers. Time moves when this is set."""
+        return self.word("bare_ticks")
+
+    @ticks.setter
+    def ticks(self, value: int) -> None:
+        self.set_word("bare_ticks", value)
+
+    def take_console(self) -> bytes:
+        """The text that the program wrote since the last time."""
+        base = self.symbols.get("bare_console")
+        if base is None:
+            return b""  # the linker dropped it: nothing writes
+        used = self.word("bare_console_used")
+        self.set_word("bare_console_used", 0)
+        return self.cpu.read(base, min(used, self.image.sizes["bare_console"]))
+
+    def set_argument(self, text: bytes) -> None:
+        """What hal_argument answers: at most 256 bytes."""
+        self.cpu.write(self.symbols["bare_argument"], text[:256])
+        self.set_word("bare_argument_bytes", len(text[:256]))
+
+    # Calls -----------------------------------------------------------------------------------------------------------
+
+    def call(self, symbol: str | int, block: int = 0) -> int:
+        """Call a function with a block's address: the instructions that it took, its return included.
+
+        Raises Fault, Panic or Exited where it does not return; the program's memory is then as it was left.
+        """
+        enter = self._enter
+        enter.value[0] = block
+        enter.store()
+        pc = self.symbols[symbol] if isinstance(symbol, str) else symbol
+        error, ran = self._start(pc, SLICE)
+        if error != unit.EXCEPTION or self._leave.load()[0] != bare.RETURN:
+            ran = self._go_on(error, ran)
+        self.instructions += ran - 1
+        return ran - 1  # the breakpoint is not the function's
+
+    def _go_on(self, error: int, ran: int) -> int:
+        """The rest of a call that took more than a slice, or did not return."""
+        last = 0
+        while True:
+            pc = self._leave.load()[0]
+            if error == unit.EXCEPTION and pc == bare.RETURN:
+                return ran
+            if error == unit.OK and ran - last >= SLICE:
+                if ran >= self.limit:
+                    raise self._fault(f"no end after {ran} instructions", pc, None)
+                last = ran
+                error, more = self._start(pc, SLICE)
+                ran += more
+                continue
+            self.instructions += ran
+            if error == unit.OK:
+                raise self._fault("wait for an interrupt that cannot come", pc, None)
+            if error == unit.EXCEPTION:
+                code = self._code(pc)
+                if code == 0xBE01:
+                    raise Panic(*self._panic.load())
+                if code == 0xBE02:
+                    value = self._panic.load()[0]
+                    raise Exited(value - ((value & 0x80000000) << 1))
+                raise self._fault("breakpoint" if code >> 8 == 0xBE else "exception", pc, None)
+            if error == unit.UNDEFINED:
+                raise self._fault("division by zero" if pc in self.cpu.divisions else unit.KINDS[error], pc, None)
+            raise self._fault(unit.KINDS.get(error, f"unicorn error {error}"), pc, self.cpu.access[0])
+
+    def _code(self, pc: int) -> int:
+        try:
+            return int.from_bytes(self.cpu.read(pc, 2), "little")
+        except IndexError:
+            return 0
+
+    def _fault(self, kind: str, pc: int, address: int | None) -> Fault:
+        return Fault(kind, pc, address, self.image.place(pc))
