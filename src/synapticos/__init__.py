@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from synapticos.errors import UserError as UserError
     from synapticos.host import Job as Job
     from synapticos.host import Runtime as Runtime
+    from synapticos.kernel.fmath import f32_exp as exp
+    from synapticos.kernel.fmath import f32_log as log
+    from synapticos.kernel.fmath import f32_sqrt as sqrt
     from synapticos.kernel.status import Status as Status
     from synapticos.kernel.tensor import Tensor as Tensor
     from synapticos.lang import Array as Array
@@ -47,6 +50,7 @@ _WHERE = {
     "synapticos.app": ("App", "stage", "host_stage", "REALTIME", "NORMAL", "BEST_EFFORT", "ms", "us", "seconds"),
     "synapticos.host": ("Runtime", "Job"),
     "synapticos.errors": ("UserError", "KernelError"),
+    "synapticos.kernel.fmath": ("exp", "log", "sqrt"),
     "synapticos.kernel.status": ("Status",),
     "synapticos.kernel.tensor": ("Tensor",),
     "synapticos.lang": (
@@ -55,6 +59,7 @@ _WHERE = {
     ),
 }
 _HOME = {name: module for module, names in _WHERE.items() for name in names}
+_SPELT = {"exp": "f32_exp", "log": "f32_log", "sqrt": "f32_sqrt"}  # a kernel's names are unique in C
 
 __all__ = ["__version__", *_HOME]
 
@@ -65,7 +70,7 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    value = getattr(import_module(module), name)
+    value = getattr(import_module(module), _SPELT.get(name, name))
     globals()[name] = value
     return value
 

@@ -87,7 +87,7 @@ class Pipeline:
         self, model: ModelFile | None = None, *, scale: float | None = None, zero: int | None = None
     ) -> "Pipeline":
         """Reals to int8: by the scale and zero point of `model`'s input, or by those given."""
-        return self._builtin("quantize_int8", model=model, scale=scale, zero=zero)
+        return self._builtin("quantize", model=model, scale=scale, zero=zero)
 
     def model(self, model: ModelFile) -> "Pipeline":
         """Run a network. A pipeline has exactly one."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from synapticos.app.spec import Spec
 from synapticos.errors import UserError
+from synapticos.kernel.stages.fit import full_range
 
 Numbers = float | tuple[float, ...] | None
 
@@ -58,9 +59,7 @@ class ModelFile:
         spec = self.input
         channels = spec.shape[-1]
         if self.mean is None and self.std is None and spec.scale is not None:
-            low, high = (spec.scale * (q - spec.zero) for q in (-128, 127))
-            std = 255.0 / (high - low)
-            mean = -low * std
+            mean, std = full_range(spec.scale, spec.zero)
             return (mean,) * channels, (std,) * channels
         return _each(self.mean, 0.0, channels, self.name), _each(self.std, 1.0, channels, self.name)
 
