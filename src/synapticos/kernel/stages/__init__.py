@@ -1,0 +1,1 @@
+"""The built-in processors: a file each, and `tables`, where their numbers are."""

@@ -1,0 +1,126 @@
+"""image_resize: a byte image to another height and width, bilinear, corners on corners.
+
+    sx = x (W - 1) / (w - 1), x0 = floor(sx), x1 = min(x0 + 1, W - 1), fx = sx - x0; the same down the columns
+    upper = a + fx (b - a), lower = c + fx (d - c), out = floor(upper + fy (lower - upper) + 0.5)
+
+x  u8 or i8 [1, H, W, C], C <= 4      y  the same type [1, h, w, C]      all arithmetic f32, in this order
+INT8 pixels are blended as signed numbers.
+"""
+
+from synapticos.lang import *
+from synapticos.kernel.stages.operands import describe, is_byte_image, saturated
+from synapticos.kernel.status import Status
+from synapticos.kernel.tensor import DType, StageCall, Tensor
+
+
+@struct
+class ResizeConfig:
+    w: u16  # of the result, pixels
+    h: u16
+
+
+RESIZE_CONFIG_BYTES = sizeof(ResizeConfig)
+
+
+@fn(pure=True, inline=True)
+def pixel(byte: u8, flip: u8) -> i32:
+    """A pixel's value: `flip` is 0 for unsigned bytes, 128 for signed ones."""
+    return i32(byte ^ flip) - flip
+
+
+@fn(pure=True, inline=True)
+def resize_ratio(source: u32, target: u16) -> f32:
+    """Source pixels a step of one target pixel."""
+    if target > 1:
+        return f32(source - 1) / f32(target - 1)
+    return 0.0
+
+
+@fn
+def resize(x: Tensor, x_data: Ptr[u8], y: Tensor, y_data: Ptr[u8], config: ResizeConfig) -> Status:
+    """Returns OK; INVAL if w or h is 0 or x is no byte image; NOMEM if the result does not fit y."""
+    if config.w == 0 or config.h == 0 or not is_byte_image(x):
+        return Status.INVAL
+    height = x.shape[1]
+    width = x.shape[2]
+    channels = x.shape[3]
+    need = u64(config.w) * config.h * channels
+    if need > y.size:
+        return Status.NOMEM
+    if width == config.w and height == config.h:
+        move(y_data, x_data, x.size)  # every fraction would be 0
+    else:
+        resize_blend(x, x_data, y_data, config)
+    describe(y, x.dtype, u32(need), 4, 1, config.h, config.w, channels)
+    return Status.OK
+
+
+@fn
+def resize_blend(x: Tensor, x_data: Ptr[u8], y_data: Ptr[u8], config: ResizeConfig) -> None:
+    """The blending itself, of operands that `resize` has accepted."""
+    last_row = x.shape[1] - 1
+    last_column = x.shape[2] - 1
+    channels = x.shape[3]
+    stride = x.shape[2] * channels
+    step_x = resize_ratio(x.shape[2], config.w)
+    step_y = resize_ratio(x.shape[1], config.h)
+    flip: u8 = 0
+    if x.dtype == DType.INT8:
+        flip = 128
+    at: u32 = 0
+    for row in range(config.h):
+        sy = f32(row) * step_y
+        y0 = min(u32(sy), last_row)
+        y1 = min(y0 + 1, last_row)
+        fy = sy - f32(y0)
+        upper_row = x_data[y0 * stride :]
+        lower_row = x_data[y1 * stride :]
+        for column in range(config.w):
+            sx = f32(column) * step_x
+            x0 = min(u32(sx), last_column)
+            x1 = min(x0 + 1, last_column)
+            fx = sx - f32(x0)
+            left = x0 * channels
+            right = x1 * channels
+            for c in range(channels):
+                a = pixel(upper_row[left + c], flip)
+                b = pixel(upper_row[right + c], flip)
+                upper = f32(a) + fx * f32(b - a)
+                a = pixel(lower_row[left + c], flip)
+                b = pixel(lower_row[right + c], flip)
+                lower = f32(a) + fx * f32(b - a)
+                value = upper + fy * (lower - upper) + 0.5
+                whole = i32(value)
+                if f32(whole) > value:
+                    whole -= 1
+                # upper and lower are pixel values or between two, so the sum stays within half a step of the type.
+                y_data[at] = u8(whole + flip) ^ flip
+                at += 1
+
+
+@fn
+def resize_check(config: Ptr[u8] | None, config_bytes: u32) -> Status:
+    """Whether `resize` can take this configuration: INVAL if there is none, or w or h is 0."""
+    if config is None or config_bytes != RESIZE_CONFIG_BYTES:
+        return Status.INVAL
+    c = view(ResizeConfig, config)
+    if c.w == 0 or c.h == 0:
+        return Status.INVAL
+    return Status.OK
+
+
+@fn
+def resize_capacity(x: Tensor, config: Ptr[u8] | None, config_bytes: u32) -> u32:
+    """w * h * channels; 0 where there is no telling."""
+    if config is None or config_bytes != RESIZE_CONFIG_BYTES or x.ndim != 4:
+        return 0
+    c = view(ResizeConfig, config)
+    return saturated(u64(c.w) * c.h * x.shape[3])
+
+
+@fn
+def resize_stage(call: StageCall) -> Status:
+    config = call.config
+    if call.inputs != 1 or config is None or call.config_bytes != RESIZE_CONFIG_BYTES:
+        return Status.INVAL
+    return resize(call.x[0], call.x_data[0], call.y, call.y_data, view(ResizeConfig, config))

@@ -1,0 +1,92 @@
+"""The built-in processors by number: what to call, how much room to give, whether a configuration will do.
+
+A number is the row in `ROWS` and never changes its meaning: new processors go to the end. `BUILTINS` is open, so a
+build's own stages follow them.
+"""
+
+from typing import Any, NamedTuple
+
+from synapticos.lang import *
+from synapticos.kernel.stages.argmax import argmax_capacity, argmax_check, argmax_stage
+from synapticos.kernel.stages.dequantize import dequantize_capacity, dequantize_check, dequantize_stage
+from synapticos.kernel.stages.fit import FitConfig, fit_capacity, fit_check, fit_stage
+from synapticos.kernel.stages.nms import NmsConfig, nms_capacity, nms_check, nms_stage
+from synapticos.kernel.stages.normalize import NormalizeConfig, normalize_capacity, normalize_check, normalize_stage
+from synapticos.kernel.stages.operands import Quantization, saturated
+from synapticos.kernel.stages.quantize import quantize_capacity, quantize_check, quantize_stage
+from synapticos.kernel.stages.resize import ResizeConfig, resize_capacity, resize_check, resize_stage
+from synapticos.kernel.stages.softmax import softmax_capacity, softmax_check, softmax_stage
+from synapticos.kernel.stages.top_k import TopKConfig, top_k_capacity, top_k_check, top_k_stage
+from synapticos.kernel.status import Status
+from synapticos.kernel.tensor import StageFn, Tensor
+
+
+class Row(NamedTuple):
+    """A built-in: its name, functions and the struct of its configuration (None: it takes none)."""
+
+    name: str
+    stage: Any
+    capacity: Any
+    check: Any
+    config: Any
+
+
+ROWS = [
+    Row("resize", resize_stage, resize_capacity, resize_check, ResizeConfig),
+    Row("normalize", normalize_stage, normalize_capacity, normalize_check, NormalizeConfig),
+    Row("quantize", quantize_stage, quantize_capacity, quantize_check, Quantization),
+    Row("dequantize", dequantize_stage, dequantize_capacity, dequantize_check, Quantization),
+    Row("softmax", softmax_stage, softmax_capacity, softmax_check, Quantization),
+    Row("argmax", argmax_stage, argmax_capacity, argmax_check, None),
+    Row("top_k", top_k_stage, top_k_capacity, top_k_check, TopKConfig),
+    Row("nms", nms_stage, nms_capacity, nms_check, NmsConfig),
+    Row("fit", fit_stage, fit_capacity, fit_check, FitConfig),
+]
+STAGE_NAMES = [row.name for row in ROWS]  # the place is the number
+KINDS = {row.name: number for number, row in enumerate(ROWS)}
+
+KIND_RESIZE: Final[u32] = 0
+KIND_NORMALIZE: Final[u32] = 1
+KIND_QUANTIZE: Final[u32] = 2
+KIND_DEQUANTIZE: Final[u32] = 3
+KIND_SOFTMAX: Final[u32] = 4
+KIND_ARGMAX: Final[u32] = 5
+KIND_TOP_K: Final[u32] = 6
+KIND_NMS: Final[u32] = 7
+KIND_FIT: Final[u32] = 8
+KIND_COUNT = len(ROWS)
+
+CapacityFn = Fn[[Tensor, Ptr[u8] | None, u32], u32]
+CheckFn = Fn[[Ptr[u8] | None, u32], Status]
+
+BUILTINS = table(StageFn, [row.stage for row in ROWS], open=True)
+CAPACITY = table(CapacityFn, [row.capacity for row in ROWS])
+CHECK = table(CheckFn, [row.check for row in ROWS])
+CONFIG_BYTES = rom(u16, [sizeof(row.config) if row.config else 0 for row in ROWS])
+
+
+@fn
+def capacity(kind: u32, x: Tensor, config: Ptr[u8] | None, config_bytes: u32) -> u32:
+    """Bytes to give stage `kind` for its result: its own rule, or max(4n, 64) where it has none or that gives 0."""
+    n: u32 = 0
+    if kind < KIND_COUNT:
+        n = CAPACITY[kind](x, config, config_bytes)
+    if n == 0:
+        n = max(saturated(u64(x.size) * 4), 64)
+    return n
+
+
+@fn
+def check_config(kind: u32, config: Ptr[u8] | None, config_bytes: u32) -> Status:
+    """Whether a configuration will do, asked when a stage is added: OK or INVAL. Of other stages nothing is known: OK."""
+    if kind >= KIND_COUNT:
+        return Status.OK
+    return CHECK[kind](config, config_bytes)
+
+
+@fn(pure=True)
+def config_size(kind: u32) -> u32:
+    """Bytes of a built-in's configuration, so that a caller who gives only its address can have it copied; 0 for none."""
+    if kind >= KIND_COUNT:
+        return 0
+    return u32(CONFIG_BYTES[kind])
