@@ -16,6 +16,9 @@ MAX_RANK: Final[u32] = 4
 MAX_TENSORS: Final[u32] = 0xFFF0
 MAX_BYTES: Final[u32] = 0x10000000  # of a container and of each space: sums of two cannot wrap
 NO_TENSOR: Final[u16] = 0xFFFF  # in a list: an optional input that is not there
+HEADER_BYTES: Final[u32] = 128
+TENSOR_BYTES: Final[u32] = 40  # of a tensor record
+STEP_BYTES: Final[u32] = 32  # of a step record
 ALIGN: Final[u32] = 16  # of every section and of the spaces' bases, bytes
 
 # Element types, numbered as kernel.tensor.DType. Records hold plain numbers: a stranger must not trap.
@@ -100,6 +103,14 @@ class StepRecord:
 
 
 @struct
+class Quant:
+    """How a tensor's integers stand for reals: scale * (q - zero)."""
+
+    scale: f32
+    zero: i32
+
+
+@struct
 class ModelMemory:
     """Where a model's spaces lie while it is loaded or one step runs. Built on the stack, never stored.
 
@@ -141,7 +152,7 @@ class LayerCheck:
     rows: u32  # the step's last row + 1: at most this many rows must exist
     inputs: u32
     outputs: u32
-    tensors: Ptr[TensorRecord]
+    tensors: Ptr[u8]  # the tensor records
     number: Shaped[Array[u16], MAX_OPERANDS]  # of each operand's record; NO_TENSOR: not there
 
     @fn
@@ -149,4 +160,4 @@ class LayerCheck:
         """The record of an operand (inputs, then outputs), or None if it is not there."""
         if operand >= self.inputs + self.outputs or self.number[operand] == NO_TENSOR:
             return None
-        return self.tensors[self.number[operand]]
+        return view(TensorRecord, self.tensors[u32(self.number[operand]) * TENSOR_BYTES :])

@@ -1,51 +1,43 @@
-"""The one list of layer variants, for the packer and for the kernel's tables.
+"""The one list of layer variants, and what a layer's `plan` takes and gives. Plain Python, for the host.
 
-A number stands in containers for good: it is never given to another variant. Plain Python.
+A number stands in containers for good: it is never given to another variant.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
+from math import prod
 from typing import Any
 
-# name, number, file in this folder
-VARIANTS: Sequence[tuple[str, int, str]] = (
-    ("NONE", 0, ""),
-    ("DENSE_I8", 1, "dense"),
-    ("CONV_I8", 2, "conv"),
-    ("CONV_1X1_I8", 3, "conv_1x1"),
-    ("DEPTHWISE_I8", 4, "depthwise"),
-    ("DEPTHWISE_3X3_I8", 5, "depthwise_3x3"),
-    ("ADD_I8", 6, "add"),
-    ("PAD_I8", 7, "pad"),
-    ("MAX_POOL_I8", 8, "max_pool"),
-    ("AVERAGE_POOL_I8", 9, "average_pool"),
-    ("CONCAT_I8", 10, "concat"),
-    ("SOFTMAX_I8", 11, "softmax"),
-    ("REQUANTIZE_I8", 12, "requantize"),
-    ("COPY", 13, "copy_bytes"),
-)
-NUMBER = {name: number for name, number, _ in VARIANTS}
-NAME = {number: name for name, number, _ in VARIANTS}
+NONE = 0
+DENSE_I8 = 1
+CONV_I8 = 2
+CONV_1X1_I8 = 3
+DEPTHWISE_I8 = 4
+DEPTHWISE_3X3_I8 = 5
+ADD_I8 = 6
+PAD_I8 = 7
+MAX_POOL_I8 = 8
+AVERAGE_POOL_I8 = 9
+CONCAT_I8 = 10
+SOFTMAX_I8 = 11
+REQUANTIZE_I8 = 12
+COPY = 13
 
-# operator of the source model: the file whose `plan` takes it
-OPERATORS = {
-    "FULLY_CONNECTED": "dense",
-    "CONV_2D": "conv",
-    "DEPTHWISE_CONV_2D": "depthwise",
-    "ADD": "add",
-    "PAD": "pad",
-    "MAX_POOL_2D": "max_pool",
-    "AVERAGE_POOL_2D": "average_pool",
-    "CONCATENATION": "concat",
-    "SOFTMAX": "softmax",
-    "QUANTIZE": "requantize",
-    "RESHAPE": "copy_bytes",
-}
+VARIANTS = {number: name.lower() for name, number in list(globals().items()) if name.isupper() and isinstance(number, int)}
+
+MAX_ROWS = 0xFFFF  # of one step
 
 
-class Unsupported(Exception):
-    """An operator that no layer here can run. The text says why, for the report that names model and operator."""
+class Unsupported(ValueError):
+    """A form of an operator that no layer here can run: what it is, and the nearest form that there is."""
+
+    def __init__(self, fact: str, nearest: str = "") -> None:
+        super().__init__(fact, nearest)
+        self.fact = fact
+        self.nearest = nearest
+
+    def __str__(self) -> str:
+        return f"{self.fact}; {self.nearest}" if self.nearest else self.fact
 
 
 @dataclass(frozen=True)
@@ -66,13 +58,20 @@ class LayerPlan:
     params: bytes = field(repr=False)
     scratch: int  # bytes
     cost: int  # multiply-accumulates, or elements
-    rows: int  # how many rows `run` can be given, 1..65535
+    rows: int  # how many rows `run` can be given, 1..MAX_ROWS
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.rows <= MAX_ROWS:
+            raise Unsupported(f"an output of {self.rows} rows", f"up to {MAX_ROWS}")
 
 
-def plan(op: Any) -> LayerPlan:
-    """The step for an operator. Raises Unsupported, with the reason, where no layer can run it."""
-    if op.kind not in OPERATORS:
-        raise Unsupported(f"{op.kind} is not supported")
-    module = import_module(f"synapticos.kernel.layers.{OPERATORS[op.kind]}")
-    result: LayerPlan = module.plan(op)
-    return result
+def as_rows(shape: Sequence[int]) -> tuple[int, int]:
+    """A tensor as (rows, elements a row), for layers that take elements one by one: the most rows that a step may have."""
+    sides = [int(n) for n in shape]
+    rows, n = 1, 1
+    for at, side in enumerate(sides[:-1]):
+        if rows * side > MAX_ROWS:
+            n = prod(sides[at:-1])
+            break
+        rows *= side
+    return rows, n * (sides[-1] if sides else 1)

@@ -1,0 +1,66 @@
+"""The layers that a build carries, by variant number: one table to check a step, one to run it.
+
+All are there by default. A build for a board gives its own lists, from `validate_functions` and `run_functions`, with
+`absent` where its models need no layer.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from synapticos.lang import *
+from synapticos.kernel.container import LayerCall, LayerCheck
+from synapticos.kernel.layers.add import add_run, add_validate
+from synapticos.kernel.layers.average_pool import average_pool_run, average_pool_validate
+from synapticos.kernel.layers.concat import concat_run, concat_validate
+from synapticos.kernel.layers.conv import conv_run, conv_validate
+from synapticos.kernel.layers.conv_1x1 import conv_1x1_run, conv_1x1_validate
+from synapticos.kernel.layers.copy_bytes import copy_run, copy_validate
+from synapticos.kernel.layers.dense import dense_run, dense_validate
+from synapticos.kernel.layers.depthwise import depthwise_run, depthwise_validate
+from synapticos.kernel.layers.depthwise_3x3 import depthwise_3x3_run, depthwise_3x3_validate
+from synapticos.kernel.layers.max_pool import max_pool_run, max_pool_validate
+from synapticos.kernel.layers.pad import pad_run, pad_validate
+from synapticos.kernel.layers.requantize import requantize_run, requantize_validate
+from synapticos.kernel.layers.softmax import softmax_run, softmax_validate
+from synapticos.kernel.status import Status
+
+LayerValidate = Fn[[LayerCheck], Status]
+LayerRun = Fn[[LayerCall], Status]
+
+
+@fn
+def absent_validate(check: LayerCheck) -> Status:
+    """A variant that this build does not carry."""
+    return Status.NOTSUP
+
+
+@fn
+def absent_run(call: LayerCall) -> Status:
+    """Never reached: `absent_validate` refuses the container."""
+    return Status.NOTSUP
+
+
+VALIDATES = [
+    absent_validate, dense_validate, conv_validate, conv_1x1_validate, depthwise_validate, depthwise_3x3_validate,
+    add_validate, pad_validate, max_pool_validate, average_pool_validate, concat_validate, softmax_validate,
+    requantize_validate, copy_validate,
+]  # fmt: skip
+RUNS = [
+    absent_run, dense_run, conv_run, conv_1x1_run, depthwise_run, depthwise_3x3_run, add_run, pad_run, max_pool_run,
+    average_pool_run, concat_run, softmax_run, requantize_run, copy_run,
+]  # fmt: skip
+
+VALIDATE = table(LayerValidate, VALIDATES, open=True)
+RUN = table(LayerRun, RUNS, open=True)
+
+
+def validate_functions(numbers: Iterable[int]) -> list[Any]:
+    """VALIDATE for a build that needs only these variants. Plain Python."""
+    needed = set(numbers)
+    return [f if number in needed else absent_validate for number, f in enumerate(VALIDATES)]
+
+
+def run_functions(numbers: Iterable[int]) -> list[Any]:
+    """RUN for a build that needs only these variants. Plain Python."""
+    needed = set(numbers)
+    return [f if number in needed else absent_run for number, f in enumerate(RUNS)]
