@@ -1,0 +1,322 @@
+"""The typed tree: what a function means, with every implicit step explicit.
+
+Built by `check`; read by both emitters. An integer expression knows the interval of its values (`lo`, `hi`), so that
+neither emitter checks what cannot fail.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from synapticos.lang.types import Field, Scalar, Type
+from synapticos.lang.words import Function, Rom, Static, Table
+
+from .diag import Pos
+
+
+@dataclass(eq=False)
+class Local:
+    name: str
+    type: Type
+    pos: Pos
+    parameter: bool = False
+    loop: bool = False  # a loop's variable: not assigned in its body
+    lo: int = 0  # with `loop` and constant bounds, the values it takes
+    hi: int = 0
+    ranged: bool = False
+    storage: bool = False  # bound to local(...) of this function
+    c_name: str = ""
+
+
+@dataclass(eq=False)
+class Expr:
+    pos: Pos
+    type: Type
+    lo: int = field(default=0, init=False)
+    hi: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.type, Scalar) and self.type.kind == "int":
+            self.lo, self.hi = self.type.low, self.type.high
+
+
+@dataclass(eq=False)
+class Const(Expr):
+    value: Any
+    name: str = ""  # the module's name for it, where it has one
+
+    def __post_init__(self) -> None:
+        if isinstance(self.value, int):
+            self.lo = self.hi = int(self.value)
+
+
+@dataclass(eq=False)
+class LocalRef(Expr):
+    local: Local
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.local.ranged:
+            self.lo, self.hi = self.local.lo, self.local.hi
+
+
+@dataclass(eq=False)
+class GlobalRef(Expr):
+    thing: Rom | Static
+
+
+@dataclass(eq=False)
+class NoneRef(Expr):
+    pass
+
+
+@dataclass(eq=False)
+class Storage(Expr):
+    """local(...): zeroed memory of this function."""
+
+
+@dataclass(eq=False)
+class Bin(Expr):
+    op: str  # + - * // % / << >> & | ^
+    a: Expr
+    b: Expr
+    checked: bool = True  # may leave its type, so trap
+    wraps: bool = False  # part of a wrap(): modulo the width of `type`, which is unsigned
+
+
+@dataclass(eq=False)
+class Un(Expr):
+    op: str  # - ~
+    a: Expr
+    checked: bool = True
+    wraps: bool = False
+
+
+@dataclass(eq=False)
+class Not(Expr):
+    a: Expr
+
+
+@dataclass(eq=False)
+class Compare(Expr):
+    op: str  # == != < <= > >=
+    a: Expr
+    b: Expr
+
+
+@dataclass(eq=False)
+class IsNone(Expr):
+    a: Expr
+    negate: bool
+
+
+@dataclass(eq=False)
+class Logic(Expr):
+    op: str  # and, or
+    parts: list[Expr]
+
+
+@dataclass(eq=False)
+class Cond(Expr):
+    test: Expr
+    a: Expr
+    b: Expr
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.type, Scalar) and self.type.kind == "int":
+            self.lo, self.hi = min(self.a.lo, self.b.lo), max(self.a.hi, self.b.hi)
+
+
+@dataclass(eq=False)
+class Convert(Expr):
+    kind: str  # widen: keeps every value; exact: T(x), traps; wrap; sat; enum: a number to its member
+    a: Expr
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.type, Scalar) and self.type.kind == "int" and self.a.lo <= self.a.hi and not is_float(self.a):
+            if self.kind in ("widen", "exact", "sat") or (self.type.low <= self.a.lo and self.a.hi <= self.type.high):
+                self.lo = min(max(self.a.lo, self.type.low), self.type.high)
+                self.hi = max(min(self.a.hi, self.type.high), self.type.low)
+
+    @property
+    def safe(self) -> bool:
+        """No value can be lost."""
+        kind = self.type
+        return isinstance(kind, Scalar) and kind.kind == "int" and not is_float(self.a) and kind.low <= self.a.lo and self.a.hi <= kind.high
+
+
+@dataclass(eq=False)
+class FieldGet(Expr):
+    base: Expr
+    field: Field
+
+
+@dataclass(eq=False)
+class Index(Expr):
+    base: Expr  # an array or a pointer
+    at: list[Expr]
+
+
+@dataclass(eq=False)
+class Slice(Expr):
+    """A pointer to part of a pointer or array; `row` holds leading indices of an array of several dimensions."""
+
+    base: Expr
+    row: list[Expr]
+    start: Expr | None
+    stop: Expr | None
+
+
+@dataclass(eq=False)
+class View(Expr):
+    base: Expr
+
+
+@dataclass(eq=False)
+class Call(Expr):
+    function: Function
+    args: list[Expr]
+
+
+@dataclass(eq=False)
+class TableCall(Expr):
+    table: Table
+    at: Expr
+    args: list[Expr]
+
+
+@dataclass(eq=False)
+class Builtin(Expr):
+    name: str
+    args: list[Expr]
+
+
+def is_float(e: Expr) -> bool:
+    return isinstance(e.type, Scalar) and e.type.kind == "float"
+
+
+@dataclass(eq=False)
+class Stmt:
+    pos: Pos
+
+
+@dataclass(eq=False)
+class Declare(Stmt):
+    """A local's first assignment."""
+
+    local: Local
+    value: Expr
+
+
+@dataclass(eq=False)
+class Assign(Stmt):
+    target: Expr  # LocalRef, FieldGet or Index
+    value: Expr
+    augmented: bool = False  # value is Bin(target, x)
+
+
+@dataclass(eq=False)
+class Unpack(Stmt):
+    """`a, b = f(x)`; a target of None is dropped. `check`: the first result is a Status, handed on unless OK."""
+
+    targets: list[tuple[Expr, bool] | None]  # LocalRef and whether it is declared here
+    call: Call | TableCall
+    check: bool = False
+    result: Type | None = None  # of the enclosing function, for `check`
+
+
+@dataclass(eq=False)
+class Do(Stmt):
+    """A call for its effects."""
+
+    call: Expr
+
+
+@dataclass(eq=False)
+class If(Stmt):
+    test: Expr
+    body: list[Stmt]
+    orelse: list[Stmt]
+
+
+@dataclass(eq=False)
+class While(Stmt):
+    test: Expr
+    body: list[Stmt]
+
+
+@dataclass(eq=False)
+class ForRange(Stmt):
+    local: Local
+    start: Expr
+    stop: Expr
+    step: int
+    body: list[Stmt]
+
+
+@dataclass(eq=False)
+class ForEach(Stmt):
+    local: Local
+    base: Expr
+    count: Expr
+    body: list[Stmt]
+
+
+@dataclass(eq=False)
+class Match(Stmt):
+    subject: Expr
+    cases: list[tuple[list[Const], list[Stmt]]]  # no constants: the rest
+
+
+@dataclass(eq=False)
+class Return(Stmt):
+    values: list[Expr]
+
+
+@dataclass(eq=False)
+class Jump(Stmt):
+    word: str  # break, continue, pass
+
+
+@dataclass(eq=False)
+class Assert(Stmt):
+    test: Expr
+    text: str
+
+
+@dataclass(eq=False)
+class FnIR:
+    function: Function
+    parameters: list[Local]
+    result: Type
+    body: list[Stmt]
+    doc: str
+    pos: Pos
+    end_line: int
+    calls: list[Function]
+    tables: list[Table]
+    writes: bool = False  # touches memory that is not its own, or calls what does
+    storage: list[Local] = field(default_factory=list)
+
+
+def children(e: Expr) -> list[Expr]:
+    """The operands of an expression, in order of evaluation."""
+    out: list[Expr] = []
+    for name in ("a", "b", "test", "base"):
+        value = getattr(e, name, None)
+        if isinstance(value, Expr):
+            out.append(value)
+    if isinstance(e, Cond):
+        out = [e.test, e.a, e.b]
+    for name in ("parts", "args", "row"):
+        out += getattr(e, name, [])
+    at = getattr(e, "at", None)
+    out += at if isinstance(at, list) else [at] if isinstance(at, Expr) else []
+    for name in ("start", "stop"):
+        value = getattr(e, name, None)
+        if isinstance(value, Expr):
+            out.append(value)
+    return out

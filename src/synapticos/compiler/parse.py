@@ -1,0 +1,77 @@
+"""Source files: text, ast, comments, and the node of each function."""
+
+from __future__ import annotations
+
+import ast
+import io
+import linecache
+import os
+import tokenize
+from typing import Any
+
+import synapticos
+from synapticos.lang.words import Function
+
+from .diag import Pos
+
+_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(synapticos.__file__)))
+_sources: dict[str, Source] = {}
+
+
+class Source:
+    """One file, as CPython read it."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        linecache.checkcache(path)
+        self.lines = [line.rstrip("\n") for line in linecache.getlines(path)]
+        self.text = "\n".join(self.lines) + "\n"
+        self.tree = ast.parse(self.text, path)
+        self.functions: dict[int, ast.FunctionDef] = {}
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.FunctionDef):
+                first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
+                self.functions[first] = node
+
+    @property
+    def short(self) -> str:
+        """The path as messages and `#line` show it: from the package's folder, else from the working folder's."""
+        return short_path(self.path)
+
+    def comments(self) -> dict[int, str]:
+        """Line -> text of the comments that have a line to themselves."""
+        if not hasattr(self, "_comments"):
+            self._comments: dict[int, str] = {}
+            for token in tokenize.generate_tokens(io.StringIO(self.text).readline):
+                if token.type == tokenize.COMMENT and token.line.strip().startswith("#"):
+                    self._comments[token.start[0]] = token.string.lstrip("# ").rstrip()
+        return self._comments
+
+
+def short_path(path: str) -> str:
+    for root in (_ROOT, os.path.dirname(os.path.dirname(path))):
+        if path.startswith(root + os.sep):
+            return os.path.relpath(path, root)
+    return path
+
+
+def source(path: str) -> Source:
+    """The parsed file; read anew when it has changed on disk."""
+    try:
+        stamp = os.stat(path).st_mtime_ns
+    except OSError:
+        stamp = 0
+    found = _sources.get(path)
+    if found is None or getattr(found, "stamp", None) != stamp:
+        found = Source(path)
+        found.stamp = stamp  # type: ignore[attr-defined]
+        _sources[path] = found
+    return found
+
+
+def node_of(function: Function) -> ast.FunctionDef:
+    return source(function.file).functions[function.line]
+
+
+def position(path: str, node: Any) -> Pos:
+    return Pos(path, node.lineno, node.col_offset, node.end_lineno or node.lineno, node.end_col_offset or node.col_offset)

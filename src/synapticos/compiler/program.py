@@ -1,0 +1,222 @@
+"""A program: everything that a set of root functions needs, checked, for one choice of capacities."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from synapticos.lang import words
+from synapticos.lang.types import VOID, BadType, Type, Types
+from synapticos.lang.words import Function, Rom, Static, Table
+
+from . import ir
+from .check import FunctionChecker
+from .diag import LanguageError, Message, Refused
+from .expr import text_number
+from .parse import node_of, position
+
+Signature = tuple[list[tuple[str, Type]], Type]
+
+
+class Program:
+    """Functions reachable from roots, in order of first need; grows when `need` is called."""
+
+    def __init__(self, types: Types, tables: dict[Table, list[Function]] | None = None) -> None:
+        self.types = types
+        self.additions = tables or {}
+        self.functions: dict[Function, ir.FnIR] = {}
+        self.tables: list[Table] = []
+        self.texts: dict[int, tuple[str, list[str]]] = {}  # number -> (text, kinds of its values)
+        self.constants_text: dict[str, Rom] = {}
+        self.files: list[str] = []
+        self._signatures: dict[Function, Signature] = {}
+        self._names: dict[str, Function] = {}
+
+    @classmethod
+    def of(cls, roots: list[Function], params: dict[str, int] | None = None, pointer: int = 8,
+           tables: dict[Table, list[Function]] | None = None) -> Program:  # fmt: skip
+        """Check `roots` and all they call. Raises LanguageError with everything that is wrong."""
+        program = cls(Types(params, pointer), tables)
+        program.need(*roots)
+        return program
+
+    def entries(self, table: Table) -> list[Function]:
+        return [*table.entries, *self.additions.get(table, [])]
+
+    def file_id(self, path: str) -> int:
+        if path not in self.files:
+            self.files.append(path)
+        return self.files.index(path)
+
+    def text(self, text: str, kinds: list[str], _where: Any = None) -> int:
+        number = text_number(text, kinds)
+        self.texts[number] = (text, kinds)
+        return number
+
+    def text_table(self, text: str) -> Rom:
+        """The rom that holds a piece of console text."""
+        if text not in self.constants_text:
+            made = Rom(words.u8, [*text.encode(), 0])
+            made.given_name = f"TEXT_{text_number(text, []):08x}"  # type: ignore[attr-defined]
+            self.constants_text[text] = made
+        return self.constants_text[text]
+
+    def signature(self, function: Function, types: Types | None = None) -> Signature:
+        """Parameters and result. Raises Refused at the annotation that is wrong."""
+        if function in self._signatures:
+            return self._signatures[function]
+        node = node_of(function)
+        checker = _Annotations(function, self.types)
+        if node.args.defaults or node.args.kwonlyargs or node.args.vararg or node.args.kwarg or node.args.posonlyargs:
+            raise Refused(position(function.file, node), f"{function.__name__} has default, keyword or starred arguments", fix="pass every argument by position")
+        parameters: list[tuple[str, Type]] = []
+        for i, argument in enumerate(node.args.args):
+            if argument.annotation is None:
+                if i == 0 and function.owner is not None:
+                    parameters.append((argument.arg, self.types.struct(function.owner)))
+                    continue
+                raise Refused(position(function.file, argument), f"{argument.arg} has no type", fix=f"write it: {argument.arg}: u32")
+            parameters.append((argument.arg, checker.type_of(argument.annotation)))
+        result = checker.type_of(node.returns) if node.returns is not None else VOID
+        self._signatures[function] = (parameters, result)
+        return self._signatures[function]
+
+    def need(self, *roots: Function) -> None:
+        """Check functions and all they call. Raises LanguageError; the program is then as it was."""
+        work = list(roots)
+        new: dict[Function, ir.FnIR] = {}
+        messages: list[Message] = []
+        seen = set(self.functions)
+        tables = list(self.tables)
+        while work:
+            function = work.pop(0)
+            if function in seen:
+                continue
+            seen.add(function)
+            clash = self._names.get(function.c_name)
+            if clash is not None and clash is not function:
+                where = f"{clash.file}:{clash.line}"
+                messages.append(Refused(position(function.file, node_of(function)), f"two functions are {function.c_name} in C", f"the other is at {where}", fix="rename one").message)
+            self._names.setdefault(function.c_name, function)
+            if function.kind == "hal":
+                try:
+                    self.signature(function)
+                except Refused as refused:
+                    messages.append(refused.message)
+                continue
+            try:
+                checker = FunctionChecker(function, self, self.types)
+                made = checker.run()
+                messages += checker.messages
+            except Refused as refused:
+                messages.append(refused.message)
+                continue
+            new[function] = made
+            work += made.calls
+            for table in made.tables:
+                if table not in tables:
+                    tables.append(table)
+                work += self.entries(table)
+        if not messages:
+            self.functions.update(new)
+            self.tables = tables
+            try:
+                messages += [m for m in [self._recursion()] if m]
+                for table in tables:
+                    self._check_table(table)
+            except Refused as refused:
+                messages.append(refused.message)
+        if messages:
+            for function in new:
+                self.functions.pop(function, None)
+                if self._names.get(function.c_name) is function:
+                    del self._names[function.c_name]
+            raise LanguageError(messages)
+
+    def _check_table(self, table: Table) -> None:
+        kind = self.types.of(table.type)
+        for entry in self.entries(table):
+            parameters, result = self.signature(entry)
+            if tuple(t for _, t in parameters) != kind.parameters or result is not kind.result:  # type: ignore[attr-defined]
+                listed = ", ".join(str(t) for _, t in parameters)
+                raise Refused(position(entry.file, node_of(entry)), f"{entry.__name__} is ({listed}) -> {result}, and {table.name} holds {kind}",
+                              fix="give it the table's signature")  # fmt: skip
+
+    def callees(self, made: ir.FnIR) -> list[Function]:
+        """All that a function may call, through tables too."""
+        out = list(made.calls)
+        for table in made.tables:
+            out += self.entries(table)
+        return out
+
+    def _recursion(self) -> Message | None:
+        done: set[Function] = set()
+        path: list[Function] = []
+
+        def visit(function: Function) -> Message | None:
+            if function in path:
+                circle = [*path[path.index(function) :], function]
+                node = node_of(function)
+                return Refused(position(function.file, node), "recursion: " + " -> ".join(f.__name__ for f in circle), fix="use a loop and an array of known length").message
+            if function in done or function not in self.functions:
+                return None
+            path.append(function)
+            for callee in self.callees(self.functions[function]):
+                found = visit(callee)
+                if found:
+                    return found
+            path.pop()
+            done.add(function)
+            return None
+
+        for function in list(self.functions):
+            found = visit(function)
+            if found:
+                return found
+        return None
+
+    def hals(self) -> list[Function]:
+        found: dict[Function, None] = {}
+        for made in self.functions.values():
+            for callee in made.calls:
+                if callee.kind == "hal":
+                    found[callee] = None
+        return list(found)
+
+    def globals_used(self) -> list[Rom | Static]:
+        found: dict[Any, None] = {}
+        for made in self.functions.values():
+            walk(made.body, lambda e: found.setdefault(e.thing) if isinstance(e, ir.GlobalRef) else None)
+        return list(found)
+
+
+class _Annotations(FunctionChecker):
+    """Reads annotations only."""
+
+    def __init__(self, function: Function, types: Types) -> None:
+        self.function, self.file, self.globals, self.types = function, function.file, function.globals, types
+
+
+def walk(body: list[ir.Stmt], visit: Callable[[ir.Expr], Any]) -> None:
+    """Call `visit` on every expression below statements."""
+
+    def expr(e: ir.Expr) -> None:
+        visit(e)
+        for child in ir.children(e):
+            expr(child)
+
+    for s in body:
+        for name in ("value", "target", "call", "test", "start", "stop", "base", "count", "subject"):
+            e = getattr(s, name, None)
+            if isinstance(e, ir.Expr):
+                expr(e)
+        for e in getattr(s, "values", []):
+            expr(e)
+        for name in ("body", "orelse"):
+            walk(getattr(s, name, []), visit)
+        for _, inner in getattr(s, "cases", []):
+            walk(inner, visit)
+
+
+__all__ = ["BadType", "Program", "inspect", "walk"]
