@@ -29,6 +29,8 @@ def load_app(path: str | Path) -> App:
     except SyntaxError as error:
         raise UserError(f"{error.filename}:{error.lineno}: {error.msg}") from None
     except Exception as error:
+        if Path(traceback.extract_tb(error.__traceback__)[-1].filename).is_relative_to(Path(__file__).parents[1]):
+            raise  # ours
         raise UserError(f"{_place(error, file)}: {type(error).__name__}: {error}") from error
     apps = list({id(v): v for v in vars(module).values() if isinstance(v, App)}.values())
     if len(apps) != 1:
