@@ -5,7 +5,7 @@ file. Then the records are checked and become a graph. What a whole, undamaged f
 do is collected, and refused in one report; `OPERATORS` is the table of what it can.
 
 Known traps: an operator's code is the larger of two fields; scales are float32; some files give biases a
-`quantized_dimension` that they do not have; the shape of a RESHAPE may be a constant, an option or neither.
+`quantized_dimension` that they do not have; options with SAME padding have no numbers in them.
 """
 
 from __future__ import annotations
@@ -62,17 +62,16 @@ def _activation(number: int) -> str:
 
 
 def _window(options: Any, op: Op, filter_h: int, filter_w: int, dilation_h: int = 1, dilation_w: int = 1) -> None:
-    """Strides and padding; the result must have the height and width that follow."""
+    """Strides, padding in numbers, and the result's height and width that follow."""
     x, y = op.inputs[0], op.outputs[0]
     assert x is not None
     _need(len(x.shape) == 4 and len(y.shape) == 4, "its input and output are not four-dimensional")
     _need(x.shape[0] == y.shape[0], "input and output differ in batch")
     padding = options.Padding()
     _need(padding in (0, 1), f"padding number {padding} is neither SAME nor VALID")
-    op.options["padding"] = "SAME" if padding == 0 else "VALID"
-    for side, axis, stride, size, dilation in (
-        ("h", 1, options.StrideH(), filter_h, dilation_h),
-        ("w", 2, options.StrideW(), filter_w, dilation_w),
+    for side, axis, stride, size, dilation, before, after in (
+        ("h", 1, options.StrideH(), filter_h, dilation_h, "pad_top", "pad_bottom"),
+        ("w", 2, options.StrideW(), filter_w, dilation_w, "pad_left", "pad_right"),
     ):
         n = x.shape[axis]
         _need(1 <= stride < 1 << 15, f"stride {stride}")
@@ -80,10 +79,11 @@ def _window(options: Any, op: Op, filter_h: int, filter_w: int, dilation_h: int 
         _need(1 <= size < 1 << 15, f"a window of {size}")
         extent = (size - 1) * dilation + 1
         out = -(-n // stride) if padding == 0 else -(-(n - extent + 1) // stride)
+        total = max(0, (out - 1) * stride + extent - n) if padding == 0 else 0
         _need(out >= 1, f"a window of {extent} does not fit into {n}")
         _need(y.shape[axis] == out, f"its output has {y.shape[axis]} rows or columns where {out} follow")
-        op.options[f"stride_{side}"] = stride
-        op.options[f"dilation_{side}"] = dilation
+        op.options |= {f"stride_{side}": stride, f"dilation_{side}": dilation}
+        op.options |= {before: total // 2, after: total - total // 2}
 
 
 def _operands(op: Op, count: int) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:

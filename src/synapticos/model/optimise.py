@@ -1,4 +1,4 @@
-"""From a graph to the steps that will run: padding fused, reshapes and joinable concatenations gone.
+"""From a graph to the steps that will run: padding fused; reshapes, joinable concatenations and unused layers gone.
 
 What changes no byte of any result that remains, and nothing else. The graph itself is left as it was.
 """
@@ -12,9 +12,6 @@ from synapticos.model.form import ALIASES
 from synapticos.model.graph import Graph, Op, Tensor
 
 ALIGN = 16  # of every tensor's offset, bytes
-
-# Layers that may write over an input: each element of the result depends on the same element of the input only.
-IN_PLACE = frozenset({"ADD", "QUANTIZE"})
 
 
 @dataclass
@@ -36,7 +33,7 @@ class Program:
 def lower(graph: Graph, *, fuse: bool = True, join: bool = True) -> Program:
     """The steps of a graph in its own order. `fuse` merges padding into convolutions, `join` removes concatenations."""
     graph.check()
-    ops = _fuse_padding(graph) if fuse else list(graph.ops)
+    ops = _without_unused(_fuse_padding(graph), graph) if fuse else graph.ops
     program = Program([])
     for op in ops:
         if op.kind in ALIASES:
@@ -56,22 +53,29 @@ def lower(graph: Graph, *, fuse: bool = True, join: bool = True) -> Program:
 def _fuse_padding(graph: Graph) -> list[Op]:
     """Convolutions take over the zeros that a PAD before them would store."""
     padded = {op.outputs[0]: op for op in graph.ops if op.kind == "PAD" and _pads_picture(op)}
-    users: dict[Tensor, int] = {}
     ops: list[Op] = []
     for op in graph.ops:
         x = op.inputs[0]
-        if op.kind in ("CONV_2D", "DEPTHWISE_CONV_2D") and x in padded:
+        while op.kind in ("CONV_2D", "DEPTHWISE_CONV_2D") and x in padded:
             pad = padded[x]
-            sides = pad.options["pads"]
-            before = op.options.get("pad", (0, 0, 0, 0))
-            more = (sides[1][0], sides[2][0], sides[1][1], sides[2][1])
-            total = tuple(a + b for a, b in zip(before, more, strict=True))
-            op = replace(op, inputs=[pad.inputs[0], *op.inputs[1:]], options=op.options | {"pad": total})
+            (top, bottom), (left, right) = pad.options["pads"][1:3]
+            more = {"pad_top": top, "pad_bottom": bottom, "pad_left": left, "pad_right": right}
+            sides = {side: op.options.get(side, 0) + count for side, count in more.items()}
+            op = replace(op, inputs=[pad.inputs[0], *op.inputs[1:]], options=op.options | sides)
+            x = op.inputs[0]
         ops.append(op)
-        for tensor in op.activations:
-            users[tensor] = users.get(tensor, 0) + 1
-    keep = set(graph.outputs)
-    return [op for op in ops if not (op.outputs[0] in padded and op.outputs[0] not in users | dict.fromkeys(keep))]
+    return ops
+
+
+def _without_unused(ops: list[Op], graph: Graph) -> list[Op]:
+    """The operators whose results something needs."""
+    needed = set(graph.outputs)
+    kept = []
+    for op in reversed(ops):
+        if needed.intersection(op.outputs):
+            kept.append(op)
+            needed.update(op.activations)
+    return kept[::-1]
 
 
 def _pads_picture(op: Op) -> bool:

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from synapticos.kernel.layers import IN_PLACE
 from synapticos.model.graph import Graph, Tensor
-from synapticos.model.optimise import ALIGN, IN_PLACE, Program
+from synapticos.model.optimise import ALIGN, Program
 
 BEAM = 24  # partial orders kept
 MAX_STEPS = 400  # above, the order of the file stands
