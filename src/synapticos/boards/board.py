@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).parent
-CHIP = HERE / "cortex_m"
+CHIP_SOURCES = (
+    *(HERE / "cortex_m" / f"{name}.c" for name in ("startup", "fault", "semihost")),
+    HERE / "memory.c",
+)
 
 
 @dataclass(frozen=True)
@@ -40,19 +43,26 @@ class Board:
     more_ram: tuple[Region, ...] = ()  # a variable goes there by the section of its name: ".extra"
     stack: int = 8192  # bytes
     uart: int = 0  # base address of the console's UART
-    uart_kind: str = "none"  # cmsdk, pl011
+    uart_kind: str = "none"  # cmsdk, pl011: what an emulator puts there
+    timer: int = 0  # base address of a CMSDK timer, 0 for none
     tick_rate: int = 0  # Hz
     instruction_ns: int = 32  # what emulators take one instruction to last (QEMU's -icount shift=5)
     sources: tuple[Path, ...] = ()
-    defines: tuple[str, ...] = ()
-    aliases: tuple[tuple[int, int], ...] = ()  # (address, base): the same memory seen at another address
+    interrupts: int = 0  # entries of the vector table after the core's own sixteen
     qemu: tuple[str, ...] = ()  # how QEMU is told of this board; empty if it does not know it
-    notes: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def flags(self) -> tuple[str, ...]:
         """What the board's own C needs to be compiled with."""
-        return tuple(f"-D{d}" for d in self.defines)
+        values = {
+            "BOARD_INTERRUPTS": self.interrupts,
+            "BOARD_FPU": int(self.fpu),
+            "BOARD_STACK_LIMIT": int(self.cpu == "cortex-m33"),  # the core has MSPLIM
+        }
+        for region in (self.flash, self.ram, *self.more_ram):
+            values[f"BOARD_{region.name}"] = region.base
+            values[f"BOARD_{region.name}_SIZE"] = region.size
+        return tuple(f"-D{name}={value:#x}" for name, value in values.items())
 
     @property
     def per_file(self) -> dict[str, tuple[str, ...]]:

@@ -1,0 +1,81 @@
+/* MPS2+ with the AN521 image: two Cortex-M33 at 20 MHz, of which this runs on the first, in secure state. */
+#include "../cortex_m/chip.h"
+
+#define TIMER_CONTROL REGISTER(0x50000000)
+#define TIMER_VALUE REGISTER(0x50000004)
+#define TIMER_RELOAD REGISTER(0x50000008)
+#define UART_DATA REGISTER(0x50200000)
+#define UART_STATE REGISTER(0x50200004)
+#define UART_CONTROL REGISTER(0x50200008)
+#define UART_DIVIDER REGISTER(0x50200010)
+#define UART_FULL 1u
+
+enum { TICK_RATE = 20000000, BAUD = 115200, DOZE = TICK_RATE / 1000 };
+
+/* Memory that a program may use. All else faults, address 0 first of all. Attribute 0 is plain memory. */
+#define READ_ONLY (3u << 1) /* and executable */
+#define READ_WRITE 1u       /* and never executed */
+
+static void allow(uint32_t number, uint32_t base, uint32_t size, uint32_t access, uint32_t attribute) {
+    MPU_NUMBER = number;
+    MPU_BASE = base | access;
+    MPU_LIMIT = ((base + size - 1) & ~31u) | attribute << 1 | 1;
+}
+
+void board_init(void) {
+    UART_DIVIDER = TICK_RATE / BAUD;
+    UART_CONTROL = 1;
+    TIMER_RELOAD = 0xFFFFFFFF;
+    TIMER_VALUE = 0xFFFFFFFF;
+    TIMER_CONTROL = 1;
+    MPU_ATTRIBUTES = 0x0044; /* 0: memory, not cached; 1: device */
+    allow(0, BOARD_FLASH, BOARD_FLASH_SIZE, READ_ONLY, 0);
+    allow(1, BOARD_RAM, BOARD_RAM_SIZE, READ_WRITE, 0);
+    allow(2, BOARD_PSRAM, BOARD_PSRAM_SIZE, READ_WRITE, 0);
+    allow(3, 0x40000000, 0x20000000, READ_WRITE, 1);
+    MPU_CONTROL = 1;
+    __asm__ volatile("dsb\n isb" : : : "memory");
+}
+
+void board_put(uint8_t byte) {
+    while ((UART_STATE & UART_FULL) != 0)
+        ;
+    UART_DATA = byte;
+}
+
+/* The timer counts down. */
+uint32_t hal_ticks(uint32_t board) {
+    (void)board;
+    return ~TIMER_VALUE;
+}
+
+uint32_t hal_tick_rate(uint32_t board) {
+    (void)board;
+    return TICK_RATE;
+}
+
+void board_tick(void) {
+}
+
+static volatile uint32_t woken;
+
+void hal_wake(uint32_t board) {
+    (void)board;
+    woken = 1;
+}
+
+/* Doze for a millisecond at most, so that what an interrupt did not announce is looked at too. With interrupts
+   masked a pending one still ends WFI, so nothing slips in between the look at `woken` and the sleep. */
+void hal_idle(uint32_t board) {
+    uint32_t state = hal_critical_enter(board);
+    if (woken == 0) {
+        SYSTICK_RELOAD = DOZE - 1;
+        SYSTICK_VALUE = 0;
+        SYSTICK_CONTROL = 7;
+        __asm__ volatile("dsb\n wfi" : : : "memory");
+        SYSTICK_CONTROL = 0;
+        ICSR = ICSR_SYSTICK_CLEAR;
+    }
+    woken = 0;
+    hal_critical_exit(board, state);
+}
