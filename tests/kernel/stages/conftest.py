@@ -1,0 +1,8 @@
+import pytest
+from stage_calls import ROOTS
+
+
+@pytest.fixture(scope="session")
+def e(engines):
+    """All three engines with the built-in processors in them; each call compares results and bytes."""
+    return engines(*ROOTS)

@@ -1,0 +1,101 @@
+import numpy as np
+import pytest
+from stage_calls import config_bytes, run, tensor
+
+from synapticos.kernel.stages import tables
+from synapticos.kernel.stages.tables import KINDS, ROWS, STAGE_NAMES, capacity, check_config, config_size
+from synapticos.kernel.status import Status
+from synapticos.lang import sizeof, u8
+
+BYTES = np.zeros((1, 4, 6, 3), np.uint8)
+
+
+def room(e, kind, array, config=None, **declared):
+    given = e.array(u8, config) if config is not None else None
+    return e(capacity, kind, tensor(e, array, **declared), given, len(config) if config is not None else 0)
+
+
+def test_numbers_names_and_constants_agree():
+    assert STAGE_NAMES == list(KINDS) == "resize normalize quantize dequantize softmax argmax top_k nms fit".split()
+    for name, number in KINDS.items():
+        assert getattr(tables, f"KIND_{name.upper()}") == number
+
+
+@pytest.mark.parametrize(
+    "name, array, fields, want",
+    [
+        ("resize", BYTES, dict(w=5, h=7), 105),
+        ("resize", BYTES, dict(w=65535, h=65535), 0xFFFFFFFF),
+        ("resize", BYTES[0], dict(w=5, h=7), 288),  # not an image: the rule for anything else
+        ("normalize", BYTES, dict(channels=3), 288),
+        ("quantize", np.zeros(400, np.float32), dict(scale=1), 400),
+        ("quantize", np.zeros(0, np.float32), dict(scale=1), 64),
+        ("dequantize", np.zeros(3, np.int8), dict(scale=1), 12),
+        ("softmax", np.zeros(10, np.int8), dict(scale=1), 40),
+        ("softmax", np.zeros(10, np.float32), dict(scale=1), 40),
+        ("top_k", np.zeros(10, np.int8), dict(k=3), 24),
+        ("top_k", np.zeros(10, np.int8), dict(k=0), 64),
+        ("nms", np.zeros((5, 6), np.float32), dict(max_boxes=1), 120),
+        ("fit", BYTES, dict(w=5, h=7, channels=3), 105),
+    ],
+)
+def test_room_for_a_result(e, name, array, fields, want):
+    assert room(e, KINDS[name], array, config_bytes(name, **fields)) == want
+
+
+def test_room_without_a_rule_or_a_configuration(e):
+    assert room(e, KINDS["argmax"], BYTES) == 8
+    assert room(e, 1000, BYTES) == 288
+    assert room(e, 1000, BYTES[0, 0, 0]) == 64
+    assert room(e, KINDS["resize"], BYTES) == 288
+    assert room(e, KINDS["softmax"], np.zeros(10, np.int8)) == 40
+    assert room(e, KINDS["normalize"], BYTES, size=0x40000000) == 0xFFFFFFFF
+    assert room(e, 1000, BYTES, size=0xFFFFFFFF) == 0xFFFFFFFF
+
+
+def test_config_sizes(e):
+    for number, row in enumerate(ROWS):
+        assert e(config_size, number) == (sizeof(row.config) if row.config else 0)
+    assert e(config_size, 1000) == 0
+
+
+GOOD = {
+    "resize": dict(w=1, h=1), "normalize": dict(std=[1], channels=1), "quantize": dict(scale=1), "dequantize": dict(scale=0),
+    "softmax": dict(scale=2), "top_k": dict(k=16), "nms": dict(max_boxes=1), "fit": dict(w=1, h=1, channels=1, std=[1], scale=1),
+}  # fmt: skip
+BAD = {
+    "resize": [dict(w=1)], "normalize": [dict(channels=1), dict(std=[1] * 4, channels=5)], "quantize": [dict(), dict(scale=float("nan"))],
+    "dequantize": [dict(scale=float("inf"))], "softmax": [dict(scale=float("inf"))], "top_k": [dict(), dict(k=17)],
+    "nms": [dict(), dict(max_boxes=1, iou_threshold=float("nan"))], "fit": [dict(), {**GOOD["fit"], "scale": 0}],
+}  # fmt: skip
+
+
+def checked(e, name, config):
+    given = e.array(u8, config) if config is not None else None
+    return Status(e(check_config, KINDS[name], given, len(config) if config is not None else 0))
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_a_configuration_is_refused_when_it_is_added(e, name):
+    good = config_bytes(name, **GOOD[name])
+    assert checked(e, name, good) == Status.OK
+    assert checked(e, name, good + bytes(4)) == Status.INVAL
+    assert checked(e, name, None) == (Status.OK if name == "softmax" else Status.INVAL)
+    for bad in BAD[name]:
+        assert checked(e, name, config_bytes(name, **bad)) == Status.INVAL
+
+
+def test_stages_that_are_not_built_in_are_not_judged(e):
+    assert e(check_config, 1000, None, 0) == Status.OK
+    assert checked(e, "argmax", None) == Status.OK
+
+
+def test_the_published_chain_ends_in_its_record(e):
+    pixels = np.arange(48, dtype=np.uint8).reshape(1, 4, 4, 3)
+    x = run(e, "normalize", pixels, config_bytes("normalize", std=[1] * 3, channels=3)).array
+    x = run(e, "quantize", x, config_bytes("quantize", scale=1)).array
+    assert x.ravel().tolist() == list(range(48))
+    answer = np.zeros(10, np.int8)  # as the stub accelerator answers: 127 at the sum of the bytes modulo 10
+    answer[int(x.view(np.uint8).astype(int).sum()) % 10] = 127
+    ((index, score),) = run(e, "argmax", run(e, "softmax", answer).array).records
+    assert index == 8 and score > 0.99
