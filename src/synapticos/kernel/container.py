@@ -155,7 +155,7 @@ class LayerCheck:
     tensors: Ptr[u8]  # the tensor records
     number: Shaped[Array[u16], MAX_OPERANDS]  # of each operand's record; NO_TENSOR: not there
 
-    @fn
+    @fn(pure=True)
     def tensor(self, operand: u32) -> TensorRecord | None:
         """The record of an operand (inputs, then outputs), or None if it is not there."""
         if operand >= self.inputs + self.outputs or self.number[operand] == NO_TENSOR:

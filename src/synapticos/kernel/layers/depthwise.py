@@ -63,7 +63,7 @@ def depthwise_validate(check: LayerCheck) -> Status:
     return Status.OK
 
 
-@fn(disjoint=True)
+@fn
 def requantize_pixel(
     acc: Ptr[i32], bias: Ptr[i32], scale: Ptr[i32], y: Ptr[i8], channels: u32, out: OutputRange
 ) -> None:
@@ -73,7 +73,7 @@ def requantize_pixel(
         y[c] = to_i8(requantize(total, scale[2 * c], scale[2 * c + 1]), out)
 
 
-@fn(disjoint=True)
+@fn
 def taps_one(patch: Ptr[i8], w: Ptr[i8], acc: Ptr[i32], taps: u32, channels: u32) -> None:
     """Sums of a pixel whose channels have one output each."""
     fill(acc, 0, channels)
@@ -84,7 +84,7 @@ def taps_one(patch: Ptr[i8], w: Ptr[i8], acc: Ptr[i32], taps: u32, channels: u32
             acc[c] += i32(x[c]) * v[c]
 
 
-@fn(disjoint=True)
+@fn
 def taps_many(patch: Ptr[i8], w: Ptr[i8], acc: Ptr[i32], taps: u32, depth: u32, multiplier: u32) -> None:
     """Sums of a pixel whose channels have several outputs each."""
     channels = depth * multiplier

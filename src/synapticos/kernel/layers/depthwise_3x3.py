@@ -27,7 +27,7 @@ def depthwise_3x3_validate(check: LayerCheck) -> Status:
     return Status.OK
 
 
-@fn(disjoint=True)
+@fn
 def nine_taps(x: Ptr[i8], line: u32, w: Ptr[i8], acc: Ptr[i32], n: u32) -> None:
     """acc[c] = the sum over the 3 x 3 window of channel c; `line` elements from one line of x to the next."""
     x0 = x[0:]

@@ -18,7 +18,7 @@ from synapticos.kernel.layers.requant import OutputRange, requantize, to_i8
 MAX_DEPTH: Final[u32] = 65536
 
 
-@fn(disjoint=True)
+@fn
 def dot_pixel(
     x: Ptr[i8],
     w: Ptr[i8],

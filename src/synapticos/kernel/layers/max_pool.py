@@ -52,7 +52,7 @@ def max_pool_validate(check: LayerCheck) -> Status:
     return Status.OK
 
 
-@fn(disjoint=True)
+@fn
 def keep_larger(y: Ptr[i8], x: Ptr[i8], n: u32) -> None:
     for c in range(n):
         y[c] = max(y[c], x[c])

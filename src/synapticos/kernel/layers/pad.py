@@ -77,18 +77,15 @@ def plan(op: Any) -> Any:
     from synapticos.kernel.layers import quantize
     from synapticos.kernel.layers.variants import PAD_I8, LayerPlan, Unsupported
 
-    x, amounts = op.inputs[:2]
-    y = op.outputs[0]
+    x, y = op.inputs[0], op.outputs[0]
     quantize.require_int8(x, y)
-    if amounts is None or amounts.data is None:
-        raise Unsupported("padding that is not constant", "constant padding")
     if len(x.shape) > 4:
         raise Unsupported(f"rank {len(x.shape)}", "up to rank 4")
     if (float(x.scale[0]), int(x.zero[0])) != (float(y.scale[0]), int(y.zero[0])):
         raise Unsupported("an output scale other than the input's", "equal scales")
     front = 4 - len(x.shape)
     shape = [1] * front + [int(n) for n in x.shape]
-    around = [(0, 0)] * front + [(int(a), int(b)) for a, b in amounts.data.reshape(-1, 2)]
+    around = [(0, 0)] * front + [(int(a), int(b)) for a, b in op.options["pads"]]
     whole = [a + n + b for (a, b), n in zip(around, shape, strict=True)]
     if min(min(pair) for pair in around) < 0 or prod(whole) != prod(int(n) for n in y.shape) or max(whole) > MAX_SIDE:
         raise Unsupported(f"padding {around}", f"0 or more, sides up to {MAX_SIDE}")

@@ -121,28 +121,20 @@ def gather(win: Window, x: Ptr[i8], top: i32, left: i32, zero: i8, patch: Ptr[i8
 
 
 def window_fields(op: Any, k_h: int, k_w: int) -> dict[str, int]:
-    """Fields of Window for an operator. `options["pad"]`, elements around the picture, is a PAD fused into it. Plain Python."""
+    """Fields of Window for an operator whose padding is resolved into elements. Plain Python."""
     o = op.options
     batch, x_h, x_w, depth = (int(n) for n in op.inputs[0].shape)
     _, y_h, y_w, _ = (int(n) for n in op.outputs[0].shape)
-    top, left, bottom, right = o.get("pad", (0, 0, 0, 0))
     fields = {
         "batch": batch, "x_h": x_h, "x_w": x_w, "depth": depth, "y_h": y_h, "y_w": y_w, "k_h": int(k_h), "k_w": int(k_w),
         "stride_h": o.get("stride_h", 1), "stride_w": o.get("stride_w", 1),
         "dilation_h": o.get("dilation_h", 1), "dilation_w": o.get("dilation_w", 1),
-        "pad_top": top, "pad_left": left,
+        "pad_top": o.get("pad_top", 0), "pad_left": o.get("pad_left", 0),
     }  # fmt: skip
     for name in ("k_h", "k_w", "stride_h", "stride_w", "dilation_h", "dilation_w"):
         if not 1 <= fields[name] <= MAX_WINDOW:
             raise Unsupported(f"{name} {fields[name]}", f"1 to {MAX_WINDOW}")
-    if o.get("padding", "VALID") == "SAME":
-        fields["pad_top"] += same_padding(x_h + top + bottom, k_h, fields["stride_h"], fields["dilation_h"])
-        fields["pad_left"] += same_padding(x_w + left + right, k_w, fields["stride_w"], fields["dilation_w"])
+    for name in ("batch", "x_h", "x_w", "depth", "y_h", "y_w", "pad_top", "pad_left"):
+        if not 0 <= fields[name] <= MAX_SIDE:
+            raise Unsupported(f"{name} {fields[name]}", f"up to {MAX_SIDE}")
     return fields
-
-
-def same_padding(side: int, k: int, stride: int, dilation: int) -> int:
-    """Elements before the first that SAME padding adds. Plain Python."""
-    outputs = -(-side // stride)
-    reach = (outputs - 1) * stride + (k - 1) * dilation + 1
-    return int(max(reach - side, 0) // 2)
