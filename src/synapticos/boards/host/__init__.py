@@ -1,0 +1,217 @@
+"""The host as a board: `HostBoard` in Python for the checked engine, `hal.c` and `NativeBoard` for the native one.
+
+Both have a virtual clock that moves when it is moved, or the machine's own at 1 MHz; a console that is captured; files
+of a folder. They answer alike, so a test does not care which one it has.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from synapticos.boards.board import HERE
+
+NOENT, IO = -2, -5  # of kernel/status.py, which is above this folder
+TICK_RATE = 1_000_000
+SOURCES: tuple[Path, ...] = (HERE / "host" / "hal.c",)
+
+CDEF = """
+int32_t host_open(void);
+void host_close(uint32_t board);
+void host_clock(uint32_t board, uint32_t real, uint32_t rate);
+void host_set_ticks(uint32_t board, uint32_t ticks);
+uint32_t host_take_console(uint32_t board, uint8_t *text, uint32_t n);
+void host_set_argument(uint32_t board, const uint8_t *text, uint32_t n);
+void host_set_folder(uint32_t board, const char *folder);
+int32_t host_call(void *function, void *block, uint32_t *told);
+uint32_t hal_ticks(uint32_t board);
+"""
+
+
+class HostExit(Exception):
+    """The kernel called hal.exit."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(f"exit with code {code}")
+        self.code = code
+
+
+def _bytes(pointer: Any, n: int, what: str) -> memoryview:
+    """The `n` bytes behind a checked pointer (or a buffer), or IndexError if they are not all its own."""
+    if hasattr(pointer, "hi"):
+        low, high, view = pointer.at, pointer.at + n, pointer.v
+        if not pointer.lo <= low <= high <= pointer.hi:
+            raise IndexError(f"{what}: {n} bytes of {pointer.hi - pointer.at}")
+        return view[low:high]
+    view = memoryview(pointer).cast("B")
+    if n > len(view):
+        raise IndexError(f"{what}: {n} bytes of {len(view)}")
+    return view[:n]
+
+
+def _name(pointer: Any) -> str:
+    """The text at a pointer, up to its 0."""
+    view = pointer.v[pointer.at : pointer.hi] if hasattr(pointer, "hi") else memoryview(pointer).cast("B")
+    text = bytes(view)
+    end = text.find(0)
+    if end < 0:
+        raise IndexError("a file's name does not end in 0")
+    return text[:end].decode("utf-8", "surrogateescape")
+
+
+class HostBoard:
+    """One board. The methods up to `file_write` are the hardware contract (kernel/hal); their `board` is not used.
+
+    `fail["file_read"] = -5` makes that function answer so, until the entry is deleted (file_read and file_write).
+    """
+
+    def __init__(self, *, real_clock: bool = False, tick_rate: int = TICK_RATE, folder: Path | None = None) -> None:
+        self.now = 0  # virtual ticks, unlimited
+        self.real_clock = real_clock
+        self.rate = TICK_RATE if real_clock else tick_rate
+        self.folder = Path(folder) if folder is not None else Path()
+        self.text = bytearray()
+        self.arguments = b""
+        self.wakes = 0
+        self.fail: dict[str, int] = {}
+        self._lock = threading.RLock()
+        self._woken = threading.Event()
+
+    # What the kernel calls -------------------------------------------------------------------------------------------
+
+    def ticks(self, board: int) -> int:
+        now = time.monotonic_ns() // 1000 if self.real_clock else self.now
+        return now & 0xFFFFFFFF
+
+    def tick_rate(self, board: int) -> int:
+        return self.rate
+
+    def console(self, board: int, text: Any, n: int) -> None:
+        self.text += _bytes(text, n, "console")
+
+    def critical_enter(self, board: int) -> int:
+        self._lock.acquire()
+        return 0
+
+    def critical_exit(self, board: int, state: int) -> None:
+        self._lock.release()
+
+    def wake(self, board: int) -> None:
+        self.wakes += 1
+        self._woken.set()
+
+    def idle(self, board: int) -> None:
+        if self.real_clock:
+            self._woken.wait(0.001)
+        self._woken.clear()
+
+    def exit(self, board: int, code: int) -> None:
+        raise HostExit(code)
+
+    def argument(self, board: int, buffer: Any, n: int) -> int:
+        part = self.arguments[:n]
+        _bytes(buffer, n, "argument")[: len(part)] = part
+        return len(self.arguments)
+
+    def file_read(self, board: int, name: Any, at: int, data: Any, n: int) -> int:
+        if "file_read" in self.fail:
+            return self.fail["file_read"]
+        into = _bytes(data, n, "file_read")
+        try:
+            with open(self.folder / _name(name), "rb") as file:
+                file.seek(at)
+                got = file.read(n)
+        except FileNotFoundError:
+            return NOENT
+        except OSError:
+            return IO
+        into[: len(got)] = got
+        return len(got)
+
+    def file_write(self, board: int, name: Any, at: int, data: Any, n: int) -> int:
+        if "file_write" in self.fail:
+            return self.fail["file_write"]
+        content = bytes(_bytes(data, n, "file_write"))
+        try:
+            with open(self.folder / _name(name), "wb" if at == 0 else "r+b") as file:
+                file.seek(at)
+                file.write(content)
+        except FileNotFoundError:
+            return NOENT
+        except OSError:
+            return IO
+        return n
+
+    # What the host calls ---------------------------------------------------------------------------------------------
+
+    def advance(self, ticks: int) -> None:
+        """Let virtual time pass."""
+        self.now += ticks
+
+    def take_console(self) -> bytes:
+        """The text written since the last time."""
+        text = bytes(self.text)
+        self.text.clear()
+        return text
+
+    def set_argument(self, text: bytes) -> None:
+        self.arguments = bytes(text)
+
+    def set_folder(self, folder: Path) -> None:
+        """Where the names of files begin."""
+        self.folder = Path(folder)
+
+    def close(self) -> None:
+        """Nothing to give back: for likeness with NativeBoard."""
+
+
+class NativeBoard:
+    """One of the boards in a shared library that has hal.c. `ffi` knows CDEF, `lib` is the opened library."""
+
+    def __init__(
+        self, ffi: Any, lib: Any, *, real_clock: bool = False, tick_rate: int = TICK_RATE, folder: Path | None = None
+    ) -> None:
+        self._ffi, self._lib = ffi, lib
+        self.number: int = lib.host_open()
+        if self.number < 0:
+            raise MemoryError("all boards of this library are in use: close one")
+        self._now = 0
+        lib.host_clock(self.number, int(real_clock), tick_rate)
+        if folder is not None:
+            self.set_folder(folder)
+
+    @property
+    def now(self) -> int:
+        return self._now
+
+    @now.setter
+    def now(self, ticks: int) -> None:
+        self._now = ticks
+        self._lib.host_set_ticks(self.number, ticks & 0xFFFFFFFF)
+
+    def advance(self, ticks: int) -> None:
+        """Let virtual time pass."""
+        self.now += ticks
+
+    def take_console(self) -> bytes:
+        """The text written since the last time."""
+        buffer = self._ffi.new("uint8_t[]", 4096)
+        text = b""
+        while (n := self._lib.host_take_console(self.number, buffer, 4096)) > 0:
+            text += bytes(self._ffi.buffer(buffer, n))
+        return text
+
+    def set_argument(self, text: bytes) -> None:
+        self._lib.host_set_argument(self.number, text, len(text))
+
+    def set_folder(self, folder: Path) -> None:
+        """Where the names of files begin."""
+        self._lib.host_set_folder(self.number, str(folder).encode())
+
+    def close(self) -> None:
+        """Give the number back."""
+        if self.number >= 0:
+            self._lib.host_close(self.number)
+            self.number = -1

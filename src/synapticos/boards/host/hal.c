@@ -1,0 +1,254 @@
+/* The host as a board, natively: up to HOST_BOARDS of them in a process, told apart by number.
+
+   Time is virtual and moves when the host moves it, or is the machine's own in microseconds. The console goes into a
+   buffer that the host takes. A critical section is a spin lock, since any thread may call in. */
+#include "../hal.h"
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum { HOST_BOARDS = 64, CONSOLE = 1 << 16, TEXT = 1024, TICK_RATE = 1000000 };
+
+typedef struct {
+    uint32_t used;
+    uint32_t real; /* the machine's clock, not the virtual one */
+    uint32_t ticks;
+    uint32_t rate;
+    uint32_t woken;
+    void *owner; /* of the critical section: something of its thread's, or null */
+    uint32_t lock; /* of the console */
+    uint32_t console_used;
+    uint8_t console[CONSOLE];
+    uint8_t argument[TEXT];
+    uint32_t argument_bytes;
+    char folder[TEXT]; /* where names of files begin; empty: where the process is */
+} host_board;
+
+static host_board boards[HOST_BOARDS];
+
+/* What the host calls ---------------------------------------------------------------------------------------------- */
+
+int32_t host_open(void);
+void host_close(uint32_t board);
+void host_clock(uint32_t board, uint32_t real, uint32_t rate);
+void host_set_ticks(uint32_t board, uint32_t ticks);
+uint32_t host_take_console(uint32_t board, uint8_t *text, uint32_t n);
+void host_set_argument(uint32_t board, const uint8_t *text, uint32_t n);
+void host_set_folder(uint32_t board, const char *folder);
+int32_t host_call(void (*function)(void *), void *block, uint32_t *told);
+
+static host_board *get(uint32_t board) {
+    return &boards[board % HOST_BOARDS];
+}
+
+static void lock(host_board *b) {
+    while (__atomic_exchange_n(&b->lock, 1, __ATOMIC_ACQUIRE) != 0)
+        ;
+}
+
+static void unlock(host_board *b) {
+    __atomic_store_n(&b->lock, 0, __ATOMIC_RELEASE);
+}
+
+/* A free board, as after a reset; -1 if there is none. */
+int32_t host_open(void) {
+    for (uint32_t i = 0; i < HOST_BOARDS; i++) {
+        if (__atomic_exchange_n(&boards[i].used, 1, __ATOMIC_ACQUIRE) != 0)
+            continue;
+        host_board *b = &boards[i];
+        b->real = b->ticks = b->woken = b->console_used = b->argument_bytes = 0;
+        b->rate = TICK_RATE;
+        b->owner = NULL;
+        b->folder[0] = 0;
+        return (int32_t)i;
+    }
+    return -1;
+}
+
+void host_close(uint32_t board) {
+    __atomic_store_n(&get(board)->used, 0, __ATOMIC_RELEASE);
+}
+
+void host_clock(uint32_t board, uint32_t real, uint32_t rate) {
+    get(board)->real = real;
+    get(board)->rate = real ? TICK_RATE : rate;
+}
+
+void host_set_ticks(uint32_t board, uint32_t ticks) {
+    __atomic_store_n(&get(board)->ticks, ticks, __ATOMIC_RELEASE);
+}
+
+/* Move up to `n` bytes of text out of the console: how many. Call again while it gives `n`. */
+uint32_t host_take_console(uint32_t board, uint8_t *text, uint32_t n) {
+    host_board *b = get(board);
+    lock(b);
+    if (n > b->console_used)
+        n = b->console_used;
+    memcpy(text, b->console, n);
+    memmove(b->console, b->console + n, b->console_used - n);
+    b->console_used -= n;
+    unlock(b);
+    return n;
+}
+
+void host_set_argument(uint32_t board, const uint8_t *text, uint32_t n) {
+    host_board *b = get(board);
+    b->argument_bytes = n < TEXT ? n : TEXT;
+    memcpy(b->argument, text, b->argument_bytes);
+}
+
+void host_set_folder(uint32_t board, const char *folder) {
+    host_board *b = get(board);
+    size_t n = strlen(folder);
+    if (n < TEXT)
+        memcpy(b->folder, folder, n + 1);
+}
+
+/* A thread's way out of a call that cannot go on. */
+typedef struct {
+    void *jump[5];
+    uint32_t *told;
+    int32_t why;
+} way_out;
+
+static __thread way_out *out;
+
+/* Call a function that may panic or exit: 0 if it returned, 1 after a panic (told: file, line), 2 after an exit
+   (told: code). What was on the stack is forgotten, so the state that it worked on is not to be used again. */
+int32_t host_call(void (*function)(void *), void *block, uint32_t *told) {
+    way_out *before = out;
+    way_out mine;
+    mine.told = told;
+    mine.why = 0;
+    out = &mine;
+    if (__builtin_setjmp(mine.jump) == 0)
+        function(block);
+    int32_t why = out->why;
+    out = before;
+    return why;
+}
+
+static void leave(int32_t why, uint32_t first, uint32_t second) __attribute__((noreturn));
+static void leave(int32_t why, uint32_t first, uint32_t second) {
+    if (out == NULL)
+        __builtin_trap(); /* called without host_call */
+    out->why = why;
+    out->told[0] = first;
+    out->told[1] = second;
+    __builtin_longjmp(out->jump, 1);
+}
+
+void syn_panic(uint32_t file, uint32_t line) {
+    leave(1, file, line);
+}
+
+/* What the kernel calls -------------------------------------------------------------------------------------------- */
+
+void hal_exit(uint32_t board, int32_t code) {
+    (void)board;
+    leave(2, (uint32_t)code, 0);
+}
+
+uint32_t hal_ticks(uint32_t board) {
+    host_board *b = get(board);
+    if (!b->real)
+        return __atomic_load_n(&b->ticks, __ATOMIC_ACQUIRE);
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint32_t)((uint64_t)now.tv_sec * TICK_RATE + (uint64_t)now.tv_nsec / 1000);
+}
+
+uint32_t hal_tick_rate(uint32_t board) {
+    return get(board)->rate;
+}
+
+/* Text beyond the buffer is lost: the host takes it between calls. */
+void hal_console(uint32_t board, const uint8_t *text, uint32_t n) {
+    host_board *b = get(board);
+    lock(b);
+    uint32_t room = CONSOLE - b->console_used;
+    if (n > room)
+        n = room;
+    memcpy(b->console + b->console_used, text, n);
+    b->console_used += n;
+    unlock(b);
+}
+
+/* Sections nest: the state says whether this thread had the lock already. */
+uint32_t hal_critical_enter(uint32_t board) {
+    static __thread uint8_t me;
+    host_board *b = get(board);
+    if (__atomic_load_n(&b->owner, __ATOMIC_RELAXED) == (void *)&me)
+        return 1;
+    for (;;) {
+        void *nobody = NULL;
+        if (__atomic_compare_exchange_n(&b->owner, &nobody, (void *)&me, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+            return 0;
+    }
+}
+
+void hal_critical_exit(uint32_t board, uint32_t state) {
+    if (state == 0)
+        __atomic_store_n(&get(board)->owner, NULL, __ATOMIC_RELEASE);
+}
+
+void hal_wake(uint32_t board) {
+    __atomic_store_n(&get(board)->woken, 1, __ATOMIC_RELEASE);
+}
+
+/* With the machine's clock: sleep until a wake, a millisecond at most. Virtual time stands still. */
+void hal_idle(uint32_t board) {
+    host_board *b = get(board);
+    const struct timespec nap = {0, 50000};
+    for (uint32_t i = 0; b->real && i < 20; i++) {
+        if (__atomic_load_n(&b->woken, __ATOMIC_ACQUIRE) != 0)
+            break;
+        nanosleep(&nap, NULL);
+    }
+    __atomic_store_n(&b->woken, 0, __ATOMIC_RELEASE);
+}
+
+uint32_t hal_argument(uint32_t board, uint8_t *buffer, uint32_t n) {
+    const host_board *b = get(board);
+    memcpy(buffer, b->argument, n < b->argument_bytes ? n : b->argument_bytes);
+    return b->argument_bytes;
+}
+
+static FILE *open(const host_board *b, const uint8_t *name, const char *mode) {
+    char path[2 * TEXT + 2];
+    size_t at = strlen(b->folder);
+    size_t n = strlen((const char *)name);
+    if (n >= TEXT)
+        return NULL;
+    memcpy(path, b->folder, at);
+    if (at > 0)
+        path[at++] = '/';
+    memcpy(path + at, name, n + 1);
+    return fopen(path, mode);
+}
+
+int32_t hal_file_read(uint32_t board, const uint8_t *name, uint32_t at, uint8_t *data, uint32_t n) {
+    FILE *file = open(get(board), name, "rb");
+    if (file == NULL)
+        return HAL_NOENT;
+    int32_t moved = HAL_IO;
+    if (fseek(file, (long)at, SEEK_SET) == 0) {
+        size_t got = fread(data, 1, n, file);
+        if (ferror(file) == 0)
+            moved = (int32_t)got;
+    }
+    fclose(file);
+    return moved;
+}
+
+int32_t hal_file_write(uint32_t board, const uint8_t *name, uint32_t at, const uint8_t *data, uint32_t n) {
+    FILE *file = open(get(board), name, at == 0 ? "wb" : "r+b");
+    if (file == NULL)
+        return HAL_NOENT;
+    int32_t moved = HAL_IO;
+    if (fseek(file, (long)at, SEEK_SET) == 0 && fwrite(data, 1, n, file) == n)
+        moved = (int32_t)n;
+    if (fclose(file) != 0)
+        moved = HAL_IO;
+    return moved;
+}

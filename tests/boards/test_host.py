@@ -1,0 +1,209 @@
+"""The host as a board: the Python one and the C one answer alike."""
+
+import functools
+import threading
+
+import cffi
+import pytest
+
+from synapticos import toolchain
+from synapticos.boards.host import CDEF, SOURCES, HostBoard, HostExit, NativeBoard
+
+COMPILERS = ["gcc", "clang", "zig"]
+MORE = """
+uint32_t hal_tick_rate(uint32_t);
+void hal_console(uint32_t, const uint8_t *, uint32_t);
+uint32_t hal_critical_enter(uint32_t);
+void hal_critical_exit(uint32_t, uint32_t);
+void hal_wake(uint32_t);
+void hal_idle(uint32_t);
+uint32_t hal_argument(uint32_t, uint8_t *, uint32_t);
+int32_t hal_file_read(uint32_t, const uint8_t *, uint32_t, uint8_t *, uint32_t);
+int32_t hal_file_write(uint32_t, const uint8_t *, uint32_t, const uint8_t *, uint32_t);
+"""
+PROGRAM = """
+#include <stdint.h>
+void syn_panic(uint32_t, uint32_t) __attribute__((noreturn));
+void hal_exit(uint32_t, int32_t);
+uint32_t hal_critical_enter(uint32_t);
+void hal_critical_exit(uint32_t, uint32_t);
+int32_t host_call(void (*)(void *), void *, uint32_t *);
+void good(void *p); void bad(void *p); void leave(void *p); void count(void *p); void nested(void *p);
+void good(void *p) { *(uint32_t *)p += 1; }
+void bad(void *p) { *(uint32_t *)p += 1; syn_panic(3, 41); }
+void leave(void *p) { (void)p; hal_exit(0, -7); }
+void nested(void *p) { uint32_t told[2]; *(uint32_t *)p = (uint32_t)host_call(bad, p, told); if (told[1] == 41) syn_panic(5, 6); }
+void count(void *p) {
+    volatile uint32_t *n = p;
+    for (uint32_t i = 0; i < 20000; i++) {
+        uint32_t s = hal_critical_enter(0), t = hal_critical_enter(0);
+        *n = *n + 1;
+        hal_critical_exit(0, t); hal_critical_exit(0, s);
+    }
+}
+"""
+
+
+class Native(NativeBoard):
+    """NativeBoard with the contract's functions as methods."""
+
+    def __init__(self, ffi, lib, **options):
+        super().__init__(ffi, lib, **options)
+        for name in ("ticks", "tick_rate", "console", "critical_enter", "critical_exit", "wake", "idle"):
+            setattr(self, name, getattr(lib, f"hal_{name}"))
+
+        def buffers(function):
+            return lambda *a: function(*(ffi.from_buffer("uint8_t[]", x) if isinstance(x, bytearray) else x for x in a))
+
+        for name in ("argument", "file_read", "file_write"):
+            setattr(self, name, buffers(getattr(lib, f"hal_{name}")))
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """A function: the library by a compiler's name, opened, each built once."""
+
+    @functools.cache
+    def build(name):
+        chains = {c.name: c for c in toolchain.find_all("host")}
+        if name not in chains:
+            pytest.skip(f"{name} is not installed")
+        folder = tmp_path_factory.mktemp(name)
+        (folder / "program.c").write_text(PROGRAM)
+        out = chains[name].shared([folder / "program.c", *SOURCES], folder / "host.so")
+        ffi = cffi.FFI()
+        ffi.cdef(CDEF + MORE + "".join(f"void {n}(void *);" for n in ("good", "bad", "leave", "count", "nested")))
+        return ffi, ffi.dlopen(str(out))
+
+    return build
+
+
+@pytest.fixture(params=COMPILERS)
+def library(request, built):
+    return built(request.param)
+
+
+@pytest.fixture(params=["checked", *COMPILERS])
+def make(request, built):
+    made = []
+
+    def new(**options):
+        board = HostBoard(**options) if request.param == "checked" else Native(*built(request.param), **options)
+        made.append(board)
+        return board
+
+    yield new
+    for board in made:
+        board.close()
+
+
+def number(board):
+    return getattr(board, "number", 0)
+
+
+def test_virtual_time_moves_when_it_is_moved_and_wraps(make):
+    board = make(tick_rate=1000)
+    n = number(board)
+    assert (board.ticks(n), board.tick_rate(n)) == (0, 1000)
+    board.idle(n)
+    board.advance(2**32 + 5)
+    assert board.ticks(n) == 5
+
+
+def test_real_time_is_in_microseconds_and_idle_ends_by_itself(make):
+    board = make(real_clock=True, tick_rate=1000)
+    n = number(board)
+    before = board.ticks(n)
+    board.idle(n)
+    assert board.tick_rate(n) == 1_000_000
+    assert 900 <= (board.ticks(n) - before) % 2**32 < 500_000
+    board.wake(n)
+    board.idle(n)
+
+
+def test_boards_share_nothing(make):
+    one, two = make(), make()
+    one.advance(7)
+    one.console(number(one), b"one", 3)
+    one.set_argument(b"x")
+    assert two.ticks(number(two)) == 0
+    assert two.take_console() == b""
+    assert two.argument(number(two), bytearray(4), 4) == 0
+    assert one.take_console() == b"one" and one.take_console() == b""
+
+
+def test_the_argument_is_cut_to_the_buffer_and_its_length_is_told(make):
+    board = make()
+    board.set_argument(b"photo.ppm")
+    buffer = bytearray(b"........")
+    assert board.argument(number(board), buffer, 5) == 9
+    assert bytes(buffer) == b"photo..."
+
+
+def test_files_are_read_and_written_at_an_offset(make, tmp_path):
+    board = make(folder=tmp_path)
+    n = number(board)
+    name, buffer = bytearray(b"a.bin\0"), bytearray(8)
+    assert board.file_read(n, name, 0, buffer, 8) == -2
+    assert board.file_write(n, name, 4, buffer, 4) == -2  # no file to go on with
+    assert board.file_write(n, name, 0, bytearray(b"0123456789"), 10) == 10
+    assert board.file_write(n, name, 3, bytearray(b"ab"), 2) == 2
+    assert (tmp_path / "a.bin").read_bytes() == b"012ab56789"
+    assert board.file_read(n, name, 2, buffer, 4) == 4 and bytes(buffer[:4]) == b"2ab5"
+    assert board.file_read(n, name, 8, buffer, 8) == 2
+    assert board.file_read(n, name, 99, buffer, 8) == 0
+    assert board.file_write(n, name, 0, bytearray(b"z"), 1) == 1
+    assert (tmp_path / "a.bin").read_bytes() == b"z"
+
+
+def test_a_checked_board_never_reads_past_a_buffer(tmp_path):
+    board = HostBoard(folder=tmp_path)
+    with pytest.raises(IndexError):
+        board.console(0, b"abc", 4)
+    with pytest.raises(IndexError):
+        board.file_write(0, b"no end", 0, b"abc", 3)
+    with pytest.raises(HostExit) as caught:
+        board.exit(0, 7)
+    assert caught.value.code == 7
+
+
+def test_a_checked_board_fails_on_request(tmp_path):
+    board = HostBoard(folder=tmp_path)
+    board.fail["file_write"] = -5
+    assert board.file_write(0, b"a\0", 0, b"abc", 3) == -5
+    del board.fail["file_write"]
+    assert board.file_write(0, b"a\0", 0, b"abc", 3) == 3
+
+
+def test_a_native_panic_or_exit_comes_back_to_the_caller(library):
+    ffi, lib = library
+    block, told = ffi.new("uint32_t[1]"), ffi.new("uint32_t[2]")
+    call = lambda name: lib.host_call(ffi.cast("void *", getattr(lib, name)), block, told)
+    assert call("good") == 0
+    assert call("bad") == 1 and list(told) == [3, 41]
+    assert call("leave") == 2 and ffi.cast("int32_t", told[0]) == -7
+    assert call("good") == 0 and block[0] == 3
+    assert call("nested") == 1 and list(told) == [5, 6]
+
+
+def test_a_native_critical_section_keeps_other_threads_out(library):
+    ffi, lib = library
+    block = ffi.new("uint32_t[1]")
+    threads = [threading.Thread(target=lib.count, args=(block,)) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert block[0] == 60000
+
+
+def test_native_boards_run_out_and_come_back(library):
+    ffi, lib = library
+    boards = []
+    with pytest.raises(MemoryError):
+        for _ in range(65):
+            boards.append(NativeBoard(ffi, lib))
+    boards.pop().close()
+    boards.append(NativeBoard(ffi, lib))
+    for board in boards:
+        board.close()
