@@ -41,8 +41,9 @@ class _Op:
 
 
 class Writer:
-    def __init__(self, description: str = "") -> None:
+    def __init__(self, description: str = "", old_codes: bool = True) -> None:
         self.description = description
+        self.old_codes = old_codes  # also fill the field for operator codes that came first
         self.tensors: list[_Tensor] = []
         self.ops: list[_Op] = []
 
@@ -154,7 +155,7 @@ class Writer:
             made_codes.append(
                 table(
                     "OperatorCode",
-                    DeprecatedBuiltinCode=min(number, 127),
+                    DeprecatedBuiltinCode=min(number, 127) if self.old_codes else None,
                     BuiltinCode=number,
                     CustomCode=custom,
                     Version=version,

@@ -40,6 +40,7 @@ class Form:
     inputs: tuple[str, ...]  # types, in order; "?" after one: it may be missing; "...": any number of the one before
     read: Callable[[_Raw, Op], None]  # fills the options, checks the shapes
     options: str | None = None  # class of the options in the schema, None: it needs none
+    fields: tuple[str, ...] = ()  # of them
 
     @property
     def words(self) -> str:
@@ -61,17 +62,19 @@ def _activation(number: int) -> str:
     return ACTIVATIONS[number]
 
 
-def _window(options: Any, op: Op, filter_h: int, filter_w: int, dilation_h: int = 1, dilation_w: int = 1) -> None:
+def _window(
+    options: dict[str, Any], op: Op, filter_h: int, filter_w: int, dilation_h: int = 1, dilation_w: int = 1
+) -> None:
     """Strides, padding in numbers, and the result's height and width that follow."""
     x, y = op.inputs[0], op.outputs[0]
     assert x is not None
     _need(len(x.shape) == 4 and len(y.shape) == 4, "its input and output are not four-dimensional")
     _need(x.shape[0] == y.shape[0], "input and output differ in batch")
-    padding = options.Padding()
+    padding = options["Padding"]
     _need(padding in (0, 1), f"padding number {padding} is neither SAME nor VALID")
     for side, axis, stride, size, dilation, before, after in (
-        ("h", 1, options.StrideH(), filter_h, dilation_h, "pad_top", "pad_bottom"),
-        ("w", 2, options.StrideW(), filter_w, dilation_w, "pad_left", "pad_right"),
+        ("h", 1, options["StrideH"], filter_h, dilation_h, "pad_top", "pad_bottom"),
+        ("w", 2, options["StrideW"], filter_w, dilation_w, "pad_left", "pad_right"),
     ):
         n = x.shape[axis]
         _need(1 <= stride < 1 << 15, f"stride {stride}")
@@ -106,12 +109,12 @@ def _conv(raw: _Raw, op: Op) -> None:
     assert weights is not None
     channels = weights.shape[0]
     x, w, _, y = _operands(op, channels)
-    _window(options, op, w.shape[1], w.shape[2], options.DilationHFactor(), options.DilationWFactor())
+    _window(options, op, w.shape[1], w.shape[2], options["DilationHFactor"], options["DilationWFactor"])
     if x.shape[3] != w.shape[3]:
         raise Cannot(f"grouped: {x.shape[3]} channels in, {w.shape[3]} a filter", "one group, or DEPTHWISE_CONV_2D")
     _need(y.shape[3] == channels, "output channels differ from the filters")
     _need(len(w.scale) == 1 or w.axis == 0, "the scales of the weights are not by output channel")
-    op.options["activation"] = _activation(options.FusedActivationFunction())
+    op.options["activation"] = _activation(options["FusedActivationFunction"])
 
 
 def _depthwise(raw: _Raw, op: Op) -> None:
@@ -120,23 +123,23 @@ def _depthwise(raw: _Raw, op: Op) -> None:
     assert weights is not None
     channels = weights.shape[3]
     x, w, _, y = _operands(op, channels)
-    _window(options, op, w.shape[1], w.shape[2], options.DilationHFactor(), options.DilationWFactor())
-    multiplier = options.DepthMultiplier()
+    _window(options, op, w.shape[1], w.shape[2], options["DilationHFactor"], options["DilationWFactor"])
+    multiplier = options["DepthMultiplier"]
     _need(w.shape[0] == 1, "the weights of a depthwise layer start with 1")
     _need(x.shape[3] * multiplier == channels, f"{x.shape[3]} channels times {multiplier} are not {channels}")
     _need(y.shape[3] == channels, "output channels differ from the filters")
     _need(len(w.scale) == 1 or w.axis == 3, "the scales of the weights are not by output channel")
-    op.options |= {"depth_multiplier": multiplier, "activation": _activation(options.FusedActivationFunction())}
+    op.options |= {"depth_multiplier": multiplier, "activation": _activation(options["FusedActivationFunction"])}
 
 
 def _pool(raw: _Raw, op: Op) -> None:
     options = raw.options
-    filter_h, filter_w = options.FilterHeight(), options.FilterWidth()
+    filter_h, filter_w = options["FilterHeight"], options["FilterWidth"]
     _window(options, op, filter_h, filter_w)
     del op.options["dilation_h"], op.options["dilation_w"]
     _need(op.activations[0].shape[3] == op.outputs[0].shape[3], "input and output differ in channels")
     op.options |= {"filter_h": filter_h, "filter_w": filter_w}
-    op.options["activation"] = _activation(options.FusedActivationFunction())
+    op.options["activation"] = _activation(options["FusedActivationFunction"])
 
 
 def _dense(raw: _Raw, op: Op) -> None:
@@ -145,13 +148,13 @@ def _dense(raw: _Raw, op: Op) -> None:
     assert weights is not None
     n_out, n_in = weights.shape
     x, w, _, y = _operands(op, n_out)
-    if options.WeightsFormat() != 0:
+    if options["WeightsFormat"] != 0:
         raise Cannot("shuffled weights", "weights in the default format")
     _need(x.elements % n_in == 0, f"{x.elements} inputs are not rows of {n_in}")
     _need(y.elements == x.elements // n_in * n_out, f"its output has not {x.elements // n_in} rows of {n_out}")
     _need(len(w.scale) == 1 or w.axis == 0, "the scales of the weights are not by output")
-    op.options["keep_num_dims"] = bool(options.KeepNumDims())
-    op.options["activation"] = _activation(options.FusedActivationFunction())
+    op.options["keep_num_dims"] = bool(options["KeepNumDims"])
+    op.options["activation"] = _activation(options["FusedActivationFunction"])
 
 
 def _add(raw: _Raw, op: Op) -> None:
@@ -162,13 +165,13 @@ def _add(raw: _Raw, op: Op) -> None:
     except ValueError:
         raise Damaged(f"shapes {a.shape} and {b.shape} cannot be added") from None
     _need(shape == op.outputs[0].shape, f"the output's shape is not {shape}")
-    op.options["activation"] = _activation(raw.options.FusedActivationFunction())
+    op.options["activation"] = _activation(raw.options["FusedActivationFunction"])
 
 
 def _concatenation(raw: _Raw, op: Op) -> None:
     y = op.outputs[0]
     rank = len(y.shape)
-    axis = raw.options.Axis()
+    axis = raw.options["Axis"]
     _need(-rank <= axis < rank, f"axis {axis} of {rank} dimensions")
     axis %= rank
     total = 0
@@ -178,7 +181,7 @@ def _concatenation(raw: _Raw, op: Op) -> None:
         _need(x.shape[:axis] + x.shape[axis + 1 :] == y.shape[:axis] + y.shape[axis + 1 :], "its shapes do not match")
         total += x.shape[axis]
     _need(total == y.shape[axis], f"its inputs make {total} along axis {axis}, its output has {y.shape[axis]}")
-    op.options |= {"axis": axis, "activation": _activation(raw.options.FusedActivationFunction())}
+    op.options |= {"axis": axis, "activation": _activation(raw.options["FusedActivationFunction"])}
 
 
 def _pad(raw: _Raw, op: Op) -> None:
@@ -210,23 +213,35 @@ def _same_shape(raw: _Raw, op: Op) -> None:
 
 def _softmax(raw: _Raw, op: Op) -> None:
     _same_shape(raw, op)
-    beta = raw.options.Beta()
+    beta = raw.options["Beta"]
     _need(math.isfinite(beta) and beta > 0, f"beta {beta}")
     op.options["beta"] = float(beta)
 
 
+_ACTIVATION = ("FusedActivationFunction",)
+_WINDOW = ("Padding", "StrideH", "StrideW", *_ACTIVATION)
+_CONV = (*_WINDOW, "DilationHFactor", "DilationWFactor")
+_POOL = ("Pool2DOptions", (*_WINDOW, "FilterHeight", "FilterWidth"))
 OPERATORS = {
-    "ADD": Form(2, ("int8", "int8"), _add, "AddOptions"),
-    "AVERAGE_POOL_2D": Form(2, ("int8",), _pool, "Pool2DOptions"),
-    "CONCATENATION": Form(2, ("int8", "..."), _concatenation, "ConcatenationOptions"),
-    "CONV_2D": Form(3, ("int8", "int8", "int32?"), _conv, "Conv2DOptions"),
-    "DEPTHWISE_CONV_2D": Form(3, ("int8", "int8", "int32?"), _depthwise, "DepthwiseConv2DOptions"),
-    "FULLY_CONNECTED": Form(6, ("int8", "int8", "int32?"), _dense, "FullyConnectedOptions"),
-    "MAX_POOL_2D": Form(2, ("int8",), _pool, "Pool2DOptions"),
+    "ADD": Form(2, ("int8", "int8"), _add, "AddOptions", _ACTIVATION),
+    "AVERAGE_POOL_2D": Form(2, ("int8",), _pool, *_POOL),
+    "CONCATENATION": Form(2, ("int8", "..."), _concatenation, "ConcatenationOptions", ("Axis", *_ACTIVATION)),
+    "CONV_2D": Form(3, ("int8", "int8", "int32?"), _conv, "Conv2DOptions", _CONV),
+    "DEPTHWISE_CONV_2D": Form(
+        3, ("int8", "int8", "int32?"), _depthwise, "DepthwiseConv2DOptions", (*_CONV, "DepthMultiplier")
+    ),
+    "FULLY_CONNECTED": Form(
+        6,
+        ("int8", "int8", "int32?"),
+        _dense,
+        "FullyConnectedOptions",
+        ("WeightsFormat", "KeepNumDims", *_ACTIVATION),
+    ),
+    "MAX_POOL_2D": Form(2, ("int8",), _pool, *_POOL),
     "PAD": Form(2, ("int8", "int32"), _pad),
     "QUANTIZE": Form(2, ("int8",), _same_shape),
     "RESHAPE": Form(1, ("int8", "int32?"), _reshape),
-    "SOFTMAX": Form(2, ("int8",), _softmax, "SoftmaxOptions"),
+    "SOFTMAX": Form(2, ("int8",), _softmax, "SoftmaxOptions", ("Beta",)),
 }
 NEAREST = {  # for operators we do not have: what does the same, or nearly
     "DEQUANTIZE": "no operator: convert with inference_input_type and inference_output_type int8",
@@ -267,7 +282,7 @@ class _Raw:
     version: int
     inputs: list[int]
     outputs: list[int]
-    options: Any
+    options: dict[str, Any]  # by their names in the schema
 
 
 @dataclass
@@ -364,14 +379,15 @@ def _parse(data: bytes) -> _File:
         if not 0 <= o.OpcodeIndex() < len(codes):
             raise Damaged(f"node {i} has operator code {o.OpcodeIndex()} of {len(codes)}")
         kind, version = codes[o.OpcodeIndex()]
-        options: Any = None
+        options: dict[str, Any] = {}
         form = OPERATORS.get(kind)
         if form and form.options:
             table = o.BuiltinOptions()
             if table is None or o.BuiltinOptionsType() != unions[form.options]:
                 raise Damaged(f"node {i} {kind} has no {form.options}")
-            options = getattr(tflite, form.options)()
-            options.Init(table.Bytes, table.Pos)
+            reader = getattr(tflite, form.options)()
+            reader.Init(table.Bytes, table.Pos)
+            options = {field: getattr(reader, field)() for field in form.fields}
         ops.append(
             _Raw(
                 kind, version, [int(n) for n in _vector(o, "Inputs")], [int(n) for n in _vector(o, "Outputs")], options

@@ -6,8 +6,10 @@
 Runs on the host only, and knows no file format but the container. Imports `lang` and `kernel`.
 """
 
+from synapticos.model.draw import draw_png, draw_text
 from synapticos.model.graph import DTYPES, Graph, Op, Tensor
 from synapticos.model.info import ModelInfo
+from synapticos.model.load import Description, load_container
 from synapticos.model.pack import Answer, Compiled, compile_model
 from synapticos.model.plan import ArenaTooSmall, MemoryPlan
 from synapticos.model.unsupported import Problem, UnsupportedModel
@@ -17,6 +19,7 @@ __all__ = [
     "Answer",
     "ArenaTooSmall",
     "Compiled",
+    "Description",
     "Graph",
     "MemoryPlan",
     "ModelInfo",
@@ -25,4 +28,7 @@ __all__ = [
     "Tensor",
     "UnsupportedModel",
     "compile_model",
+    "draw_png",
+    "draw_text",
+    "load_container",
 ]

@@ -13,6 +13,11 @@ from synapticos.model.plan import MemoryPlan
 MULTIPLIES = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"})  # whose cost is multiply-accumulates
 
 
+def short(name: str) -> str:
+    """The last part of the names that converters string together."""
+    return name.split(";")[-1].split("/")[-1][:28] or "?"
+
+
 @dataclass(frozen=True)
 class TensorInfo:
     name: str
@@ -107,7 +112,7 @@ class ModelInfo:
             ).rstrip()
             for row in rows
         ]
-        alive = ", ".join(f"{name} {size:,}" for name, size in self.alive)
+        alive = ", ".join(f"{short(name)} {size:,}" for name, size in self.alive)
         return "\n".join(
             [
                 f"{self.name}: {len(self.layers)} steps, {self.macs:,} MACs, container {self.container:,} bytes",

@@ -127,8 +127,9 @@ class _Records:
         self.plan = plan
         self.consts = _Section(c.ALIGN)
         self.stored: dict[bytes, int] = {}  # constant's bytes: where
-        self.numbers: dict[Any, int] = {}
+        self.numbers: dict[int, int] = {}
         self.records: list[bytes] = []
+        self.constants: dict[bytes, int] = {}  # record: its number, so that equal ones are stored once
         self.input_at: dict[Tensor, int] = {}
         at = 0
         for tensor in graph.inputs:
@@ -138,14 +139,17 @@ class _Records:
     def number(self, operand: Tensor | Const | None) -> int:
         if operand is None:
             return int(c.NO_TENSOR)
-        if operand not in self.numbers:
+        key = id(operand)  # graph and layers hold them all; a Const cannot be hashed
+        if key not in self.numbers:
             record = self._constant(operand) if isinstance(operand, Const) else self._tensor(operand)
-            if record in self.records and not isinstance(operand, Tensor):
-                self.numbers[operand] = self.records.index(record)
+            if isinstance(operand, Const) and record in self.constants:
+                self.numbers[key] = self.constants[record]
             else:
-                self.numbers[operand] = len(self.records)
+                self.numbers[key] = len(self.records)
+                if isinstance(operand, Const):
+                    self.constants[record] = len(self.records)
                 self.records.append(record)
-        return self.numbers[operand]
+        return self.numbers[key]
 
     def _tensor(self, tensor: Tensor) -> bytes:
         if tensor.data is not None:

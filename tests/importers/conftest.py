@@ -1,0 +1,6 @@
+"""The scripts that make models are used by these tests too."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
