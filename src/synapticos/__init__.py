@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from synapticos.kernel.tensor import Tensor as Tensor
     from synapticos.lang import Array as Array
     from synapticos.lang import Ptr as Ptr
+    from synapticos.lang import Rows as Rows
     from synapticos.lang import Shaped as Shaped
     from synapticos.lang import Trap as Trap
     from synapticos.lang import f32 as f32
@@ -54,7 +55,7 @@ _WHERE = {
     "synapticos.kernel.status": ("Status",),
     "synapticos.kernel.tensor": ("Tensor",),
     "synapticos.lang": (
-        *("u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64", "f32", "Array", "Ptr", "Shaped", "Trap"),
+        *("u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64", "f32", "Array", "Ptr", "Rows", "Shaped", "Trap"),
         *("fn", "struct", "local", "rom", "sat", "wrap"),
     ),
 }

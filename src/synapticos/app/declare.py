@@ -121,7 +121,8 @@ class Pipeline:
         if not isinstance(function, Stage):
             name = getattr(function, "__name__", str(function))
             raise UserError(f'pipeline "{self.name}": {name} is not a stage; put @syn.stage (or @syn.host_stage) before it')
-        return self._add(stage_step(self.name, self.app.name, function, self.specs, cfg))
+        after_model = bool(self.steps) and self.steps[-1].kind == "model"
+        return self._add(stage_step(self.name, self.app.name, function, self.specs, cfg, after_model))
 
 
 @dataclass(eq=False)

@@ -19,9 +19,9 @@ def call_stage(stage: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
     operands, back = [], []
     for p in stage.parameters:
         value = bound.arguments[p.name]
-        if p.kind == "array":
+        if p.kind in ("array", "rows"):
             array = np.ascontiguousarray(value, DTYPES[WIDTHS[p.element]])
-            if array.size != np.prod(p.shape):
+            if array.size % p.shape[0] if p.kind == "rows" else array.size != np.prod(p.shape):
                 raise UserError(f'stage {stage.__name__}: parameter "{p.name}" is {p}, the array has shape {array.shape}')
             holder = engine.array(getattr(lang, p.element), array.reshape(-1))
             operands.append(holder)

@@ -1,7 +1,7 @@
 """A user's stages: `@syn.stage` in typed Python, compiled into the firmware; `@syn.host_stage` in NumPy, host only.
 
 A stage's parameters bind by name. Those named after tensors of the step before get the tensors; `<tensor>_scale: f32`
-and `<tensor>_zero: i32` their quantisation; `out` is the result's memory; `cfg` a struct that `.stage(f, ...)` fills.
+and `<tensor>_zero: i32` their quantisation; `<tensor>_rows: u32` how many rows a tensor of `Rows` has; `out` is the result's memory; `cfg` a struct that `.stage(f, ...)` fills.
 The kernel calls every stage alike, so for each use of a stage the build writes an adapter: a few lines of
 kernel-Python that check sizes, take the operands out of the call, and set the result's shape.
 """
@@ -29,13 +29,15 @@ class Parameter:
     """One parameter as written: an array with a shape, a struct, or a scalar."""
 
     name: str
-    kind: str  # array, tensor, struct, scalar
+    kind: str  # array, rows, tensor, struct, scalar
     annotation: Any
     element: str = ""  # of an array: i8, f32...
     shape: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         size = " x ".join(map(str, self.shape))
+        if self.kind == "rows":
+            return f"{self.element} rows x {size}"
         return f"{self.element} {size}" if self.kind == "array" else getattr(self.annotation, "__name__", str(self.annotation))
 
 
@@ -138,7 +140,7 @@ def _parameter(owner: Stage[Any, Any], p: inspect.Parameter) -> Parameter:
         element = getattr(base.element, "__name__", str(base.element))
         if element not in WIDTHS or not 1 <= len(shape) <= 2 or not all(isinstance(n, int) and n > 0 for n in shape):
             raise UserError(f"{where}: an array of {', '.join(WIDTHS)} with one or two sizes: Shaped[Array[i8], 12, 12]")
-        return Parameter(p.name, "array", written, element, tuple(shape))
+        return Parameter(p.name, "array" if base.kind == "Array" else "rows", written, element, tuple(shape))
     if written is Tensor:
         return Parameter(p.name, "tensor", written)
     if is_struct(written):
@@ -158,7 +160,8 @@ class Binding:
     inputs: tuple[Spec, ...]
     out: Parameter
     output: Spec
-    config: list[tuple[str, str, Any]]  # name, type, value, of the words before cfg
+    words: dict[str, str]  # parameter: what it is in the call, where the model says it as it runs
+    config: list[tuple[str, str, Any]]  # name, type, value, of those that are known now
     cfg: tuple[Any, dict[str, Any]] | None  # struct and field values
     adapter: Any = None  # lang Function
     args: Any = None  # its struct of configuration
@@ -176,7 +179,9 @@ class Binding:
         return lang.pack(self.args, **values)
 
 
-def bind(pipeline: str, app: str, stage: Stage[Any, Any], before: tuple[Spec, ...], cfg: dict[str, Any]) -> Binding:
+def bind(
+    pipeline: str, app: str, stage: Stage[Any, Any], before: tuple[Spec, ...], cfg: dict[str, Any], after_model: bool
+) -> Binding:
     """Match a stage's parameters with the tensors before it. Raises UserError naming both."""
     where = f'pipeline "{pipeline}": stage {stage.__name__}'
     there = ", ".join(f"{s.name} ({s})" for s in before)
@@ -200,25 +205,41 @@ def bind(pipeline: str, app: str, stage: Stage[Any, Any], before: tuple[Spec, ..
         spec = before[by_name[p.name]]
         if p.kind == "tensor":
             raise UserError(f'{where}: parameter "{p.name}": syn.Tensor is not yet supported; write its shape')
-        if p.kind != "array":
+        if p.kind == "struct" or (p.kind == "rows" and (WIDTHS[p.element] != spec.dtype or p.shape != spec.shape[-1:])):
             raise UserError(f'{where}: parameter "{p.name}" is {p}, the tensor is {spec}')
+        if p.kind == "rows":
+            arrays.append((p, by_name[p.name]))
+            continue
+        if spec.rows:
+            way = f"Shaped[Rows[{LETTERS[spec.dtype]}], {spec.shape[-1]}] with {p.name}_rows: u32"
+            raise UserError(f'{where}: parameter "{p.name}" is {p}, the tensor is {spec}; take it as {way}')
         shape = tuple(n for n in p.shape if n != 1) or (1,)
         fits = shape == spec.squeezed or (len(p.shape) == 1 and p.shape[0] == prod(spec.shape))
         if WIDTHS[p.element] != spec.dtype or not fits:
             raise UserError(f'{where}: parameter "{p.name}" is {p}, the tensor is {spec}')
         arrays.append((p, by_name[p.name]))
     config = []
+    live = {}
+    taken = {i: k for k, (_, i) in enumerate(arrays)}
     for p in words.values():
         tensor, _, what = p.name.rpartition("_")
-        if tensor not in by_name or what not in ("scale", "zero"):
-            raise UserError(f'{where}: parameter "{p.name}" is neither a scale nor a zero point of a tensor; there is {there}')
+        if tensor not in by_name or what not in ("scale", "zero", "rows"):
+            raise UserError(f'{where}: parameter "{p.name}" is no scale, zero point or number of rows of a tensor; there is {there}')
         spec = before[by_name[tensor]]
+        if what == "rows":
+            if p.annotation is not lang.u32 or by_name[tensor] not in taken:
+                raise UserError(f'{where}: parameter "{p.name}" must be u32, beside the tensor itself')
+            live[p.name] = f"call.x[{taken[by_name[tensor]]}].shape[0]"
+            continue
         wanted = lang.f32 if what == "scale" else lang.i32
         if p.annotation is not wanted:
             raise UserError(f'{where}: parameter "{p.name}" must be {wanted.__name__}')
         if spec.scale is None:
             raise UserError(f'{where}: parameter "{p.name}": tensor {spec.name} ({spec}) has no single scale')
-        config.append((p.name, wanted.__name__, spec.scale if what == "scale" else spec.zero))
+        if after_model and by_name[tensor] in taken:
+            live[p.name] = f"call.{what}[{taken[by_name[tensor]]}]"
+        else:
+            config.append((p.name, wanted.__name__, spec.scale if what == "scale" else spec.zero))
     holding = None
     if holder is not None:
         if holder.kind != "struct":
@@ -237,7 +258,7 @@ def bind(pipeline: str, app: str, stage: Stage[Any, Any], before: tuple[Spec, ..
     elif cfg:
         raise UserError(f"{where}: takes no {next(iter(cfg))}: give it a cfg parameter, a struct with that field")
     output = Spec("out", out.shape, WIDTHS[out.element], rows=stage.gives_rows)
-    return Binding(stage, app, arrays, before, out, output, config, holding)
+    return Binding(stage, app, arrays, before, out, output, live, config, holding)
 
 
 def write_adapter(binding: Binding, number: int) -> Any:
@@ -266,14 +287,19 @@ def _write(binding: Binding, name: str) -> None:
         holders.extend(["@struct", f"class {kind}:", f"    data: Shaped[Array[{p.element}], {sizes}]", "", ""])
         return kind
 
-    body = [f"    if call.inputs < {max((i for _, i in binding.arrays), default=-1) + 1}:", "        return Status.INVAL"]
-    operands: dict[str, str] = {}
-    for p, i in binding.arrays:
+    body = [f"    if call.inputs != {len(binding.arrays)}:", "        return Status.INVAL"]
+    operands = dict(binding.words)
+    for k, (p, i) in enumerate(binding.arrays):
+        if p.kind == "rows":
+            row = p.shape[0] * DTYPES[WIDTHS[p.element]].itemsize
+            body += [f"    if call.x[{k}].size != call.x[{k}].shape[0] * {row}:", "        return Status.MSGSIZE"]
+            operands[p.name] = f"view({p.element}, call.x_data[{k}])"
+            continue
         kind = hold(p.name, p)
         body += [
-            f"    if call.x[{i}].size != {binding.inputs[i].bytes}:" if not binding.inputs[i].rows else f"    if call.x[{i}].size > {binding.inputs[i].bytes}:",
+            f"    if call.x[{k}].size != {binding.inputs[i].bytes}:",
             "        return Status.MSGSIZE",
-            f"    x_{p.name} = view({kind}, call.x_data[{i}])",
+            f"    x_{p.name} = view({kind}, call.x_data[{k}])",
         ]
         operands[p.name] = f"x_{p.name}.data"
     if binding.config or binding.cfg:

@@ -39,8 +39,10 @@ def model_step(pipeline: str, model: ModelFile, before: tuple[Spec, ...]) -> Ste
     return Step("model", model.name, before, model.outputs, model=model)
 
 
-def stage_step(pipeline: str, app: str, stage: Stage[Any, Any], before: tuple[Spec, ...], cfg: dict[str, Any]) -> Step:
-    binding = bind(pipeline, app, stage, before, cfg)
+def stage_step(
+    pipeline: str, app: str, stage: Stage[Any, Any], before: tuple[Spec, ...], cfg: dict[str, Any], after_model: bool
+) -> Step:
+    binding = bind(pipeline, app, stage, before, cfg, after_model)
     return Step("stage", stage.__name__, before, (binding.output,), binding=binding)
 
 
