@@ -11,33 +11,13 @@ from synapticos.kernel.container import (
     MAX_TENSORS, NO_TENSOR, SPACE_CONSTS, SPACE_FRAME, SPACE_INPUT, SPACE_PERSISTENT, STEP_BYTES, TENSOR_BYTES, VERSION,
     Header, LayerCall, LayerCheck, ModelMemory, Quant, StepRecord, TensorRecord,
 )  # fmt: skip
+from synapticos.kernel.crc import crc32
 from synapticos.kernel.layers.checks import TOO_MUCH, times
 from synapticos.kernel.layers.tables import RUN, VALIDATE
 from synapticos.kernel.status import Status
 from synapticos.kernel.tensor import DType, Tensor
 
 HEADER_CRC_AT: Final[u32] = 64
-CRC_START: Final[u32] = 0xFFFFFFFF
-
-# crc32 (reflected, 0xEDB88320) of each value of four bits
-CRC_OF_4_BITS = rom(
-    u32,
-    [
-        0x00000000, 0x1DB71064, 0x3B6E20C8, 0x26D930AC, 0x76DC4190, 0x6B6B51F4, 0x4DB26158, 0x5005713C,
-        0xEDB88320, 0xF00F9344, 0xD6D6A3E8, 0xCB61B38C, 0x9B64C2B0, 0x86D3D2D4, 0xA00AE278, 0xBDBDF21C,
-    ],
-)  # fmt: skip
-
-
-@fn(pure=True)
-def crc32_part(crc: u32, data: Ptr[u8], n: u32) -> u32:
-    """Carry a crc32 over `n` bytes more. It starts as CRC_START and is inverted at the end."""
-    state = crc
-    for i in range(n):
-        state = state ^ data[i]
-        state = CRC_OF_4_BITS[state & 15] ^ (state >> 4)
-        state = CRC_OF_4_BITS[state & 15] ^ (state >> 4)
-    return state
 
 
 @fn(pure=True)
@@ -80,16 +60,14 @@ def header_status(m: ModelMemory) -> Status:
     if header.version != VERSION:
         return Status.NOTSUP
     # The checksum is of the header with its own four bytes 0.
-    crc = crc32_part(CRC_START, m.container, HEADER_CRC_AT)
-    for i in range(8):
-        crc = CRC_OF_4_BITS[crc & 15] ^ (crc >> 4)
-    crc = crc32_part(crc, m.container[HEADER_CRC_AT + 4 :], HEADER_BYTES - HEADER_CRC_AT - 4)
-    if crc ^ CRC_START != header.header_crc:
+    crc = crc32(m.container, HEADER_CRC_AT, 0)
+    crc = crc32(local(u8, 4), 4, crc)
+    crc = crc32(m.container[HEADER_CRC_AT + 4 :], HEADER_BYTES - HEADER_CRC_AT - 4, crc)
+    if crc != header.header_crc:
         return Status.ILSEQ
     if header.payload_bytes > m.container_bytes - HEADER_BYTES:
         return Status.INVAL
-    crc = crc32_part(CRC_START, m.container[HEADER_BYTES:], header.payload_bytes)
-    if crc ^ CRC_START != header.payload_crc:
+    if crc32(m.container[HEADER_BYTES:], header.payload_bytes, 0) != header.payload_crc:
         return Status.ILSEQ
     end = HEADER_BYTES + header.payload_bytes
     if header.tensors > MAX_TENSORS or header.list_entries > MAX_BYTES:

@@ -1,0 +1,99 @@
+"""Containers given to the cpu backend, with NumPy arrays in and out."""
+
+from typing import Any
+
+import numpy as np
+
+from synapticos import importers
+from synapticos.kernel.container import ModelMemory
+from synapticos.kernel.cpu import cpu_load, cpu_run
+from synapticos.kernel.status import Status
+from synapticos.lang import *
+from synapticos.model import compile_model
+
+try:
+    from judge import Judge  # tools/judge.py, put on the path by layer_models
+    from tflite_micro.python.tflite_micro import runtime as _runtime  # noqa: F401
+except ImportError:
+    Judge = None  # type: ignore[assignment,misc]
+
+
+@fn
+def load_container(container: Ptr[u8], size: u32, frame_bytes: u32, scratch_bytes: u32) -> Status:
+    """Check a container as at registration: no frame, no scratch, no input yet."""
+    m = local(ModelMemory)
+    m.container = container
+    m.container_bytes = size
+    m.frame = container
+    m.frame_bytes = frame_bytes
+    m.scratch = container
+    m.scratch_bytes = scratch_bytes
+    m.input = container
+    m.persistent = container
+    return cpu_load(m)
+
+
+@fn
+def run_step(
+    container: Ptr[u8], size: u32, frame: Ptr[u8], frame_bytes: u32, scratch: Ptr[u8], scratch_bytes: u32,
+    given: Ptr[u8], input_bytes: u32, step: u32, row: u32, row_end: u32,
+) -> Status:  # fmt: skip
+    m = local(ModelMemory)
+    m.container = container
+    m.container_bytes = size
+    m.frame = frame
+    m.frame_bytes = frame_bytes
+    m.scratch = scratch
+    m.scratch_bytes = scratch_bytes
+    m.input = given
+    m.input_bytes = input_bytes
+    m.persistent = container
+    return cpu_run(m, step, row, row_end)
+
+
+ROOTS = (load_container, run_step)
+
+
+def compiled(data: bytes, optimize: str = "none") -> Any:
+    """A .tflite file compiled with every layer's result in bytes of its own."""
+    return compile_model(importers.read(data, "test"), optimize=optimize)
+
+
+def input_bytes(model: Any, inputs: list[np.ndarray]) -> bytes:
+    """The inputs as the container expects them: one behind the other, each aligned."""
+    data = b""
+    for array in inputs:
+        data += bytes(-len(data) % 16) + np.ascontiguousarray(array).tobytes()
+    return data
+
+
+class Running:
+    """A compiled model in an engine's memory."""
+
+    def __init__(self, e: Any, model: Any, inputs: list[np.ndarray]) -> None:
+        self.e = e
+        self.model = model
+        self.container = e.array(u8, model.container)
+        self.frame = e.array(u8, max(model.frame_bytes, 16))
+        self.scratch = e.array(u8, max(model.scratch_bytes, 16))
+        self.given = e.array(u8, input_bytes(model, inputs))
+        status = e(load_container, self.container, len(model.container), model.frame_bytes, model.scratch_bytes)
+        assert status == Status.OK
+
+    def step(self, number: int, row: int, row_end: int) -> Any:
+        return self.e(
+            run_step, self.container, len(self.model.container), self.frame, self.model.frame_bytes, self.scratch,
+            self.model.scratch_bytes, self.given, len(self.given), number, row, row_end,
+        )  # fmt: skip
+
+    def tensor(self, tensor: Any) -> np.ndarray:
+        at = self.model.plan.places[tensor]
+        raw = bytes(self.frame)[at : at + tensor.bytes]
+        return np.frombuffer(raw, tensor.dtype).reshape(tensor.shape)
+
+    def run(self, tiles: int = 1) -> None:
+        """All steps, each in at most `tiles` pieces."""
+        for number, layer in enumerate(self.model.layers):
+            piece = -(-layer.rows // tiles)
+            for row in range(0, layer.rows, piece):
+                assert self.step(number, row, min(row + piece, layer.rows)) == Status.OK
