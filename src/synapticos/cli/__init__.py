@@ -8,10 +8,10 @@ import sys
 
 def main() -> None:
     """The command `syn`."""
-    sys.exit(run(sys.argv[1:]))
+    sys.exit(invoke(sys.argv[1:]))
 
 
-def run(arguments: list[str]) -> int:
+def invoke(arguments: list[str]) -> int:
     """`syn` with these arguments: its exit status."""
     import typer
 
@@ -32,7 +32,8 @@ def run(arguments: list[str]) -> int:
     except typer.Exit as error:
         return error.exit_code
     except usage_error as error:
-        return fail(f"{getattr(error, 'message', error)}; syn --help lists what there is", as_json)
+        text = " ".join(error.format_message().split()).rstrip(".")  # type: ignore[attr-defined]
+        return fail(f"{text}; syn --help lists what there is", as_json)
     except BrokenPipeError:  # syn ... | head
         sys.stderr.close()
         return 1

@@ -13,7 +13,7 @@ def command(
     model: Path | None = typer.Option(None, "--model", help="A .tflite to start from (default: a small one that comes with it)."),
     as_json: bool = typer.Option(False, "--json", help="Print what was written as JSON."),
 ) -> int:
-    """Write a new app: a model, a stage of your own in typed Python, and how to run both."""
+    """Write an app to start from, with a stage in typed Python."""
     from synapticos.app.skeleton import write_skeleton
 
     if folder.exists():

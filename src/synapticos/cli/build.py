@@ -1,0 +1,36 @@
+"""`syn build APP --board NAME`: firmware, the C it is made of, and what takes how much."""
+
+from pathlib import Path
+
+import typer
+
+from synapticos.cli.output import note, print_json, progress, table
+
+
+def command(
+    app: Path = typer.Argument(..., help="The app's file, or its folder."),
+    board: str = typer.Option("mps2-an521", "--board", help="Board to build for."),
+    out: Path = typer.Option(Path("out"), "--out", help="Folder for what is built."),
+    compiler: str | None = typer.Option(None, "--compiler", help="arm-none-eabi-gcc or zig (default: the first there is)."),
+    as_json: bool = typer.Option(False, "--json", help="Print the sizes as JSON."),
+) -> int:
+    """Build firmware: ELF, .bin, .hex, the C, and its sizes."""
+    from synapticos.app.load import load_app
+    from synapticos.host.firmware import build_firmware
+
+    loaded = load_app(app)
+    with progress(f"building {loaded.name} for {board}"):
+        built = build_firmware(loaded, board, compiler)
+    files = built.write(out)
+    if as_json:
+        print_json({"app": loaded.name, "board": built.board.name, "files": files, "sizes": built.sizes, "parts": built.parts})
+        return 0
+    table("", ["part", "flash", "RAM"], [[name, flash, ram] for name, flash, ram in built.parts])
+    sizes = built.sizes
+    print(
+        f"{built.board.name}: flash {sizes['flash']:,} of {built.board.flash.size:,} bytes; "
+        f"RAM {sizes['ram']:,} of {built.board.ram.size:,}, {sizes['stack']:,} of it stack and {built.arena:,} arena"
+    )
+    for file in files:
+        note(f"wrote {file}")
+    return 0

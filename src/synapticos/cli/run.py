@@ -1,0 +1,98 @@
+"""`syn run APP`: execute an app on this machine, or as firmware in an emulator."""
+
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from synapticos.cli.output import note, plain, print_json, progress, table
+from synapticos.errors import UserError
+
+
+def command(
+    context: typer.Context,
+    app: Path = typer.Argument(..., help="The app's file, or its folder. --SOURCE FILE feeds a source of that name."),
+    board: str = typer.Option("host", "--board", help="host, or a board to build firmware for."),
+    engine: str = typer.Option("native", "--engine", help="On the host: native, checked or cortex-m."),
+    emulator: str = typer.Option("own", "--emulator", help="For a board: own (in this process) or qemu."),
+    crop: bool = typer.Option(False, "--crop", help="Cut and scale pictures to what the camera gives."),
+    times: bool = typer.Option(False, "--times", help="Show the time of each stage and layer."),
+    draw: Path | None = typer.Option(None, "--draw", help="Write the picture with the boxes drawn into this PNG."),
+    as_json: bool = typer.Option(False, "--json", help="Print everything as JSON."),
+) -> int:
+    """Run an app: each job, for every frame of its source."""
+    from synapticos.app.load import load_app
+    from synapticos.host.execute import ENGINES, run_on_board, run_on_host
+
+    loaded = load_app(app)
+    files = source_files(context.args, loaded)
+    if engine not in ENGINES:
+        raise UserError(f"--engine {engine}: there are {', '.join(ENGINES)}")
+    if emulator not in ("own", "qemu"):
+        raise UserError(f"--emulator {emulator}: own or qemu")
+    with progress(f"running {loaded.name}") as advance:
+        if board == "host":
+            report = run_on_host(loaded, files, engine=engine, crop=crop, advance=advance)
+        else:
+            report = run_on_board(loaded, files, board, emulator=emulator, crop=crop, advance=advance)
+    if draw is not None:
+        from synapticos.host.draw import draw_boxes
+
+        draw_boxes(report, draw)
+    if as_json:
+        print_json(report.to_json())
+        return 0
+    if report.console:
+        note(report.console.rstrip("\n"))
+    for result in report.results:
+        print(f"{result.pipeline} {result.frame}: {_text(result.arrays)}")
+    if times:
+        show_times(report)
+    note(f"{report.where}: {len(report.results)} results, digest {report.digest}")
+    if draw is not None:
+        note(f"wrote {draw}")
+    return 0
+
+
+def show_times(report: Any) -> None:
+    """Stages and layers with their times, and the arena."""
+    for pipeline, rows in report.stages.items():
+        table(f"{pipeline}: stages", ["stage", "step", f"time, {report.unit}"], rows)
+    for model, rows in report.layers.items():
+        table(f"{model}: layers", ["layer", "operator", "MACs", f"time, {report.unit}"], rows)
+    print(f"arena: planned {report.planned:,} bytes, used {report.peak:,}")
+
+
+def source_files(extra: list[str], app: Any) -> dict[str, Path]:
+    """`--front visit.png` for each source of that name; anything else is refused."""
+    files: dict[str, Path] = {}
+    words = iter(extra)
+    there = ", ".join(f"--{name}" for name in app.sources) or "none"
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not name.startswith("--") or name[2:] not in app.sources:
+            raise UserError(f"{word}: no such option; the sources of {app.name} are {there}")
+        given = value if equals else next(words, None)
+        if given is None:
+            raise UserError(f"{name}: which file?")
+        files[name[2:]] = Path(given)
+    return files
+
+
+def _text(arrays: list[Any]) -> str:
+    """A result in a line, or in a line a row."""
+    texts = []
+    for array in arrays:
+        value = plain(array)
+        if isinstance(value, list) and value and isinstance(value[0], list):
+            texts.append("".join(f"\n  {_row(row)}" for row in value[:20]) + (" ..." if len(value) > 20 else ""))
+        elif isinstance(value, list) and value and isinstance(value[0], dict):
+            texts.append(", ".join(f"{item['index']} ({item['score']:.4g})" for item in value))
+        else:
+            texts.append(_row(value) if isinstance(value, list) else str(value))
+    return "; ".join(text or "nothing" for text in texts)
+
+
+def _row(row: Any) -> str:
+    flat = row if isinstance(row, list) else [row]
+    return " ".join(f"{v:.4g}" if isinstance(v, float) else str(v) for v in flat[:16]) + (" ..." if len(flat) > 16 else "") or "nothing"
