@@ -15,7 +15,7 @@ SAME, VALID = 0, 1
 
 zeros = st.one_of(st.sampled_from([-128, -1, 0, 1, 127]), st.integers(-128, 127))
 scales = st.one_of(
-    st.sampled_from([1 / 256, 1 / 128, 0.5, 1.0, 0.0235294122248888, 3.921568847431445e-09]), st.floats(1e-4, 1.0, width=32)
+    st.sampled_from([1 / 256, 1 / 128, 0.5, 1.0, 0.0235294122248888, 3.921568847431445e-09]), st.floats(1e-4, 1.0)
 )
 ratios = st.one_of(st.sampled_from([2.0**-40, 2.0**-31, 2.0**-9, 0.5, 0.9999999999, 1.0, 1.5]), st.floats(1e-6, 4.0))
 activations = st.sampled_from(list(ACTIVATIONS.values()))
@@ -205,7 +205,7 @@ def softmaxes(draw: Any) -> Model:
     w = Writer()
     random = np.random.default_rng(draw(seeds))
     rows, n = draw(st.integers(1, 3)), draw(st.integers(1, 40))
-    x = w.tensor("x", (rows, n), draw(st.floats(0.001, 2.0, width=32)), draw(zeros))
+    x = w.tensor("x", (rows, n), draw(st.floats(0.001, 2.0)), draw(zeros))
     data = fill(random, draw(fills), (rows, n))
     y = w.tensor("y", (rows, n), 1 / 256, -128)
     w.op("SOFTMAX", [x], [y], 2, "SoftmaxOptions", Beta=1.0)

@@ -27,4 +27,8 @@ LAYERS = {
 # operators whose output may be the bytes of an input
 IN_PLACE = {"ADD", "QUANTIZE", "RESHAPE", "SOFTMAX"}
 
-__all__ = ["IN_PLACE", "LAYERS", "VARIANTS", "Const", "LayerPlan", "Unsupported"]
+# operators whose output may lie below their first input and overlap it, as rows go upwards: row r reads no input row
+# before r * stride - pad_top, and within one row input and output must not touch
+TRAILING = {"CONV_2D", "DEPTHWISE_CONV_2D", "MAX_POOL_2D", "AVERAGE_POOL_2D", "PAD"}
+
+__all__ = ["IN_PLACE", "LAYERS", "TRAILING", "VARIANTS", "Const", "LayerPlan", "Unsupported"]

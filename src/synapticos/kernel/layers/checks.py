@@ -97,3 +97,17 @@ def apart(check: LayerCheck, in_place: bool) -> bool:
             if not (in_place and same_place(x, y)):
                 return False
     return True
+
+
+@fn(pure=True)
+def trails(check: LayerCheck) -> bool:
+    """As `apart`, but the first input may overlap the output from above: rows run upwards, and what one row writes no
+    later row reads, if the model's planner has left it room enough. If not, results are wrong and memory is safe."""
+    for i in range(check.inputs):
+        x = check.tensor(i)
+        y = check.tensor(check.inputs)
+        if x is None or y is None or not overlap(x, y):
+            continue
+        if i != 0 or x.offset < y.offset:
+            return False
+    return True

@@ -16,7 +16,7 @@ from typing import Any
 
 from synapticos.lang import *
 from synapticos.kernel.container import LayerCall, LayerCheck
-from synapticos.kernel.layers.checks import MAX_SIDE, apart, holds_i8, holds_i32, scales_are_sound, takes, times
+from synapticos.kernel.layers.checks import MAX_SIDE, holds_i32, holds_i8, scales_are_sound, takes, times, trails
 from synapticos.kernel.layers.dot import MAX_DEPTH, dot_pixel
 from synapticos.kernel.layers.requant import OutputRange, range_is_sound
 from synapticos.kernel.layers.window import (
@@ -50,7 +50,7 @@ def conv_operands_fit(check: LayerCheck, p: ConvParams) -> bool:
         return False
     if check.rows > window_rows(p.window) or p.x_zero < -128 or p.x_zero > 127:
         return False
-    return range_is_sound(p.out) and apart(check, False)
+    return range_is_sound(p.out) and trails(check)
 
 
 @fn

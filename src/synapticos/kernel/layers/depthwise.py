@@ -16,7 +16,7 @@ from typing import Any
 
 from synapticos.lang import *
 from synapticos.kernel.container import LayerCall, LayerCheck
-from synapticos.kernel.layers.checks import MAX_SIDE, apart, holds_i8, holds_i32, scales_are_sound, takes, times
+from synapticos.kernel.layers.checks import MAX_SIDE, holds_i32, holds_i8, scales_are_sound, takes, times, trails
 from synapticos.kernel.layers.requant import OutputRange, range_is_sound, requantize, to_i8
 from synapticos.kernel.layers.window import (
     Window, gather, window_is_sound, window_patch_bytes, window_rows, window_x_bytes, window_y_bytes,
@@ -51,7 +51,7 @@ def depthwise_operands_fit(check: LayerCheck, p: DepthwiseParams) -> bool:
         return False
     if check.scratch < 4 * channels or check.scratch - 4 * channels < window_patch_bytes(p.window):
         return False
-    return range_is_sound(p.out) and apart(check, False)
+    return range_is_sound(p.out) and trails(check)
 
 
 @fn

@@ -12,7 +12,7 @@ from typing import Any
 
 from synapticos.lang import *
 from synapticos.kernel.container import LayerCall, LayerCheck
-from synapticos.kernel.layers.checks import apart, holds_i8, takes
+from synapticos.kernel.layers.checks import holds_i8, takes, trails
 from synapticos.kernel.layers.window import (
     Window, end_tap, first_tap, window_is_sound, window_rows, window_x_bytes, window_y_bytes,
 )  # fmt: skip
@@ -42,7 +42,7 @@ def pool_operands_fit(check: LayerCheck) -> bool:
         return False
     if check.rows > window_rows(win) or p.low < -128 or p.high > 127 or p.low > p.high:
         return False
-    return apart(check, False)
+    return trails(check)
 
 
 @fn

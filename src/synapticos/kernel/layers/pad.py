@@ -12,7 +12,7 @@ from typing import Any
 
 from synapticos.lang import *
 from synapticos.kernel.container import LayerCall, LayerCheck
-from synapticos.kernel.layers.checks import MAX_SIDE, apart, holds_i8, takes, times
+from synapticos.kernel.layers.checks import MAX_SIDE, holds_i8, takes, times, trails
 from synapticos.kernel.status import Status
 
 
@@ -42,7 +42,7 @@ def pad_validate(check: LayerCheck) -> Status:
         return Status.INVAL
     if not holds_i8(check, 1, times(times(times(p.y[0], p.y[1]), p.y[2]), p.y[3])):
         return Status.INVAL
-    if check.rows > times(times(p.y[0], p.y[1]), p.y[2]) or p.value < -128 or p.value > 127 or not apart(check, False):
+    if check.rows > times(times(p.y[0], p.y[1]), p.y[2]) or p.value < -128 or p.value > 127 or not trails(check):
         return Status.INVAL
     return Status.OK
 
