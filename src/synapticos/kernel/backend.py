@@ -1,0 +1,80 @@
+"""Backends: what executes a model, seen from the scheduler.
+
+A backend is a row of functions, one in each of the open tables in `npu.py`; its number is the row's. It gets the
+model's memory anew for every call and keeps nothing of it.
+"""
+
+from synapticos.lang import *
+from synapticos.kernel.capacity import NPU_INPUT_BYTES, NPU_OUTPUT_BYTES
+from synapticos.kernel.container import ModelMemory, Quant
+from synapticos.kernel.status import Status
+from synapticos.kernel.tensor import Tensor
+
+
+class NpuState(u8, Enum):
+    IDLE = 0
+    BUSY = 1
+    ERROR = 2
+    SUSPENDED = 3
+
+
+@struct
+class Caps:
+    """What a backend is."""
+
+    name: Shaped[Array[u8], 16]  # padded with 0
+    max_ops: u32  # operations a second; 0: not stated
+    scratch_bytes: u32
+    dtypes: u32  # bit n: DType n
+    model_limit: u32  # bytes; 0: none
+    input_limit: u32  # bytes that `npu_set_input` takes
+    asynchronous: bool
+    exclusive: bool  # holds one model at a time: running another swaps it in
+    reserved: u16
+
+
+@struct
+class Need:
+    """What a model asks for."""
+
+    frame_bytes: u32  # while it runs, outputs included; 0: as large as its record's output
+    scratch_bytes: u32  # within one step
+    persistent_bytes: u32  # from run to run
+    input_bytes: u32  # 0: any
+    output_bytes: u32  # 0: as the record says
+    steps: u32
+    outputs: u32
+
+
+@struct
+class StepRows:
+    """The rows of one step."""
+
+    row: u32  # first
+    row_end: u32
+    tile: u32  # rows that one call may take; 0: all
+
+
+CapsFn = Fn[[Caps], None]
+LoadFn = Fn[[ModelMemory], Status]  # may this model run? looks at the container only
+NeedFn = Fn[[ModelMemory, Need], None]
+StepFn = Fn[[ModelMemory, u32, StepRows], None]
+RunFn = Fn[[ModelMemory, u32, u32, u32], Status]  # step, first row, end row
+OutputFn = Fn[[ModelMemory, u32, Tensor, Quant], Status]  # output i: offset from the frame's start, size, type, shape
+
+
+@struct
+class Npu:
+    """The accelerator as an application sees it that drives it by hand."""
+
+    resident: u32  # handle of the model with a payload that it holds; 0: none, or one loaded by hand
+    model_bytes: u32  # of the model loaded by hand; 0: none
+    input_bytes: u32  # of the copied input; 0: none since the load
+    output_bytes: u32
+    backend: u32
+    state: NpuState
+    initialised: bool
+    has_output: bool
+    reserved: u8
+    input: Shaped[Array[u8], NPU_INPUT_BYTES]
+    output: Shaped[Array[u8], NPU_OUTPUT_BYTES]

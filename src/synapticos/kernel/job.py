@@ -1,0 +1,177 @@
+"""Jobs: a slot each, from submission until somebody has read the result.
+
+    FREE -> CLAIMED -> POSTED -> QUEUED -> RUNNING <-> SUSPENDED, WAITING -> DONE, ERROR or CANCELLED -> FREE
+
+A job is a cursor (stage, step, row) and the tensors that the step before handed on; suspending one saves nothing.
+A slot's id changes with each job, and everything outside names jobs by id: what was meant for one job never reaches
+the next in the same slot.
+"""
+
+from synapticos.lang import *
+from synapticos.kernel.container import Quant
+from synapticos.kernel.capacity import DEADLINE_ORDER, MAX_JOBS
+from synapticos.kernel.profile import JobTimes
+from synapticos.kernel.status import Status
+from synapticos.kernel.tensor import MAX_STAGE_INPUTS, Tensor
+
+BEST_EFFORT: Final[u32] = 0
+NORMAL: Final[u32] = 1
+REALTIME: Final[u32] = 2
+CLASSES: Final[u32] = 3
+NEVER: Final[u64] = 0xFFFFFFFFFFFFFFFF  # the deadline of a job that has none
+FREE_FRAME: Final[u32] = 3  # the frame of jobs that are not planned
+
+
+class JobState(u8, Enum):
+    FREE = 0
+    QUEUED = 1
+    RUNNING = 2
+    SUSPENDED = 3  # begun, and a more urgent one runs
+    DONE = 4
+    ERROR = 5
+    CANCELLED = 6
+    CLAIMED = 7  # being filled by whoever submits
+    WAITING = 8  # begun, and somebody outside the kernel works for it
+    POSTED = 9  # submitted; `poll` makes it QUEUED
+
+
+class HostWork(u8, Enum):
+    NONE = 0
+    WANTED = 1  # poll has said so, or will
+    TAKEN = 2  # the host has the operands
+    DONE = 3  # and posted the result
+
+
+@struct
+class JobParams:
+    """How a job is to run. Without them: NORMAL, no deadline, not pre-emptible, or what its pipeline says."""
+
+    deadline_us: u32  # from the submission; 0: none
+    callback: u32  # in CALLBACKS, from 1; 0: none
+    user: u32  # for the callback
+    priority: u8
+    preemptible: bool
+    reserved: u16
+
+
+@struct
+class JobDone:
+    """What a callback is told; it holds nothing of the job's slot."""
+
+    job: u32
+    user: u32
+    status: Status
+    pipeline: u32  # slot of the pipeline
+    outputs: u32  # 0 unless status is OK
+    output: Tensor  # the first
+
+
+@struct
+class Job:
+    times: JobTimes
+    deadline_us: u64  # since boot; NEVER: none
+    queued_us: u64  # when it was submitted, since boot
+    began: u64  # ticks since boot, first step
+    id: u32
+    sequence: u32  # of submission; wraps
+    user: u32
+    callback: u32
+    deadline_in: u32  # microseconds from the submission; 0: none
+    posted_at: u32  # the counter at submission
+    status: Status
+    steps: u32  # of the model that runs, 0 before it begins
+    step: u32
+    row: u32
+    buffer: u32  # bytes of the buffer that x[0] lies in; 0: in none of ours
+    used: u32  # bytes of its frame
+    mark: u32  # a reset of the arena must not go below
+    error_at: u32  # what ended it: stage << 16 | layer
+    frame_at: u32  # of the running model, from the arena's start
+    frame_bytes: u32
+    state: JobState
+    priority: u8
+    pipeline: u8  # slot
+    stage: u8
+    frame: u8  # which: a class's, or FREE_FRAME
+    inputs: u8  # tensors in `x`
+    host: HostWork
+    turn: u8  # which end of a planned frame the next buffer takes
+    preemptible: bool
+    detached: bool  # nobody will read it: free the slot when it ends
+    abort: bool  # end it before its next step
+    announced: bool  # its callback has returned
+    into: bool  # the caller brought a buffer for the result
+    holds_npu: bool  # in the middle of a model on an exclusive backend
+    reserved: Shaped[Array[u8], 2]
+    x: Shaped[Array[Tensor], MAX_STAGE_INPUTS]  # what the step before left; at first the input, at last the result
+    quant: Shaped[Array[Quant], MAX_STAGE_INPUTS]
+    y: Tensor  # of the stage that runs
+
+
+@fn(pure=True)
+def job_unfinished(job: Job) -> bool:
+    """Does it count against the cap?"""
+    match job.state:
+        case JobState.POSTED | JobState.QUEUED | JobState.RUNNING | JobState.SUSPENDED | JobState.CLAIMED | JobState.WAITING:
+            return True
+        case _:
+            return False
+
+
+@fn(pure=True)
+def job_finished(job: Job) -> bool:
+    return job.state == JobState.DONE or job.state == JobState.ERROR or job.state == JobState.CANCELLED
+
+
+@fn(pure=True)
+def job_begun(job: Job) -> bool:
+    """Half done: it owns its frame."""
+    return job.state == JobState.RUNNING or job.state == JobState.SUSPENDED or job.state == JobState.WAITING
+
+
+@fn(pure=True)
+def goes_before(a: Job, b: Job) -> bool:
+    """Is `a` more urgent? Class; then half-done ones; then the deadline; then submission."""
+    if a.priority != b.priority:
+        return a.priority > b.priority
+    begun_a = a.state != JobState.QUEUED
+    begun_b = b.state != JobState.QUEUED
+    if begun_a != begun_b:
+        return begun_a
+    if DEADLINE_ORDER != 0 and a.deadline_us != b.deadline_us:
+        return a.deadline_us < b.deadline_us
+    return wrap(u32, a.sequence - b.sequence) > 0x7FFFFFFF
+
+
+@fn
+def job_clear(job: Job) -> None:
+    """A slot as a new job finds it; state, id, sequence, priority and pipeline are left alone."""
+    fill(view(u8, job.times), 0, sizeof(JobTimes))
+    job.deadline_us = NEVER
+    job.queued_us = 0
+    job.began = 0
+    job.user = 0
+    job.callback = 0
+    job.deadline_in = 0
+    job.posted_at = 0
+    job.status = Status.OK
+    job.steps = 0
+    job.step = 0
+    job.row = 0
+    job.buffer = 0
+    job.used = 0
+    job.mark = 0
+    job.error_at = 0
+    job.frame_at = 0
+    job.frame_bytes = 0
+    job.stage = 0
+    job.frame = 0
+    job.inputs = 0
+    job.host = HostWork.NONE
+    job.turn = 0
+    job.preemptible = False
+    job.detached = False
+    job.abort = False
+    job.announced = False
+    job.into = False
+    job.holds_npu = False

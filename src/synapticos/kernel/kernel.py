@@ -1,0 +1,99 @@
+"""Kernel: all state of one core in one struct, passed by reference.
+
+Everything before `regions` has equal bytes on every engine. `kernel_boot` sets every field, so the struct may lie in
+memory that holds anything.
+"""
+
+from synapticos.lang import *
+from synapticos.kernel import hal
+from synapticos.kernel.arena import Arena
+from synapticos.kernel.backend import Npu
+from synapticos.kernel.capacity import MAX_JOBS
+from synapticos.kernel.clock import Clock
+from synapticos.kernel.job import CLASSES, Job
+from synapticos.kernel.log import Log
+from synapticos.kernel.model import Models
+from synapticos.kernel.note import Note
+from synapticos.kernel.pipeline import Pipelines
+from synapticos.kernel.profile import Profile
+from synapticos.kernel.region import Regions
+
+FRAMES: Final[u32] = 4  # one a class, and one for all that is not planned
+
+
+class Inside(u8, Enum):
+    """What the kernel is doing, for calls that must not wait for it."""
+
+    NOTHING = 0
+    STEP = 1
+    CALLBACK = 2
+
+
+@struct
+class Frame:
+    """Where a job's tensors lie from its first step to its last."""
+
+    at: u32  # in the arena; of FREE_FRAME 0: its blocks are the arena's ephemeral ones
+    bytes: u32
+    used: u32  # largest use since boot
+    owner: u32  # job slot + 1; 0: nobody
+
+
+@struct
+class Stats:
+    """Jobs since boot."""
+
+    submitted: u32
+    done: u32
+    errors: u32
+    cancelled: u32
+    preemptions: u32
+    misses: Shaped[Array[u32], CLASSES]  # ended after their deadline
+
+
+@struct
+class Kernel:
+    clock: Clock
+    arena: Arena
+    frames: Shaped[Array[Frame], FRAMES]
+    stats: Stats
+    note: Note
+    board: u32
+    posted: u32  # bit n: something was posted to job slot n
+    next_id: u32
+    next_sequence: u32
+    cap: u32  # unfinished jobs at once
+    current: u32  # slot + 1 of the job that took the last step; 0: none is half done
+    results_at: u32  # in the arena: a buffer for each job slot
+    result_bytes: u32  # of one; 0: results stay in their frame
+    up: bool  # between init and shutdown
+    hold: bool  # no job begins
+    inside: Inside
+    reserved: u8
+    pipelines: Pipelines
+    models: Models
+    jobs: Shaped[Array[Job], MAX_JOBS]
+    npu: Npu
+    profile: Profile
+    log: Log
+    regions: Regions  # last
+
+
+@fn
+def kernel_boot(kernel: Kernel, board: u32) -> None:
+    """Set every field: no memory, nothing registered, not up."""
+    fill(view(u8, kernel), 0, sizeof(Kernel))
+    kernel.board = board
+    kernel.next_id = 1
+    kernel.cap = MAX_JOBS
+    now = hal.ticks(board)
+    rate = hal.tick_rate(board)
+    kernel.clock.start(now, rate)
+
+
+@fn
+def kernel_time(kernel: Kernel) -> u64:
+    """Microseconds since boot. Thread mode only."""
+    now = hal.ticks(kernel.board)
+    kernel.clock.update(now)
+    return kernel.clock.us

@@ -1,0 +1,256 @@
+"""The models' life: register, attach a payload, load, swap, unload. Thread mode.
+
+A payload with a known checksum is checked before anything stops. A backend that holds one model at a time is given
+the one that the next job needs when that job gets there (`run.py`); others keep theirs.
+"""
+
+from synapticos.lang import *
+from synapticos.kernel.arena import align_up
+from synapticos.kernel.backend import Caps, Need
+from synapticos.kernel.container import ModelMemory
+from synapticos.kernel.crc import crc32
+from synapticos.kernel.kernel import Kernel
+from synapticos.kernel.model import Model, ModelInfo, ModelState
+from synapticos.kernel.npu import CAPS, LOAD, NEED, npu_clear
+from synapticos.kernel.region import REGION_ARENA, REGION_MODEL
+from synapticos.kernel.sched import any_begun, sched_quiesce, sched_release
+from synapticos.kernel.status import Status
+from synapticos.kernel.tensor import MAX_STAGE_INPUTS, Lifetime
+
+
+@fn
+def model_register(kernel: Kernel, info: ModelInfo | None) -> tuple[Status, u32]:
+    """Register a model; its record is copied. The second result is its handle.
+
+    Returns OK; INVAL for None; EXIST if the name is taken; NOMEM if the table is full.
+    """
+    if info is None:
+        return Status.INVAL, 0
+    status, handle = kernel.models.register(info)
+    return status, handle
+
+
+@fn
+def model_get_info(kernel: Kernel, handle: u32, out: ModelInfo | None) -> Status:
+    """Returns OK; INVAL for a bad handle or None."""
+    model = kernel.models.find(handle)
+    if model is None or out is None:
+        return Status.INVAL
+    copy(out, model.info)
+    return Status.OK
+
+
+@fn
+def model_get_by_name(kernel: Kernel, name: Ptr[u8] | None) -> tuple[Status, u32]:
+    """Returns OK and the handle; INVAL for None; NOENT."""
+    if name is None:
+        return Status.INVAL, 0
+    handle = kernel.models.named(name)
+    if handle == 0:
+        return Status.NOENT, 0
+    return Status.OK, handle
+
+
+@fn
+def model_is_loaded(kernel: Kernel, handle: u32) -> bool:
+    model = kernel.models.find(handle)
+    if model is None:
+        return False
+    return model.state == ModelState.LOADED
+
+
+@fn
+def model_set_payload(kernel: Kernel, handle: u32, region: u32, at: u32, bytes: u32, backend: u32) -> Status:
+    """Attach what lies in a region as the model's payload, for `backend`; 0 bytes detaches it. Not while it is loaded.
+
+    Returns OK; INVAL for a bad handle, backend, or bytes outside the region; BUSY while it is loaded.
+    """
+    model = kernel.models.find(handle)
+    if model is None or backend >= len(CAPS):
+        return Status.INVAL
+    if model.state == ModelState.LOADED and model.bytes != 0:
+        return Status.BUSY
+    if bytes != 0:
+        data = kernel.regions.get(region, at, bytes)
+        if data is None:
+            return Status.INVAL
+    model.region = u8(region)
+    model.at = at
+    model.bytes = bytes
+    model.backend = u8(backend)
+    caps = local(Caps)
+    CAPS[backend](caps)
+    model.exclusive = caps.exclusive
+    return Status.OK
+
+
+@fn
+def model_set_data(kernel: Kernel, handle: u32, data: Ptr[u8] | None, size: u32, backend: u32) -> Status:
+    """Attach the `size` bytes at `data` (16-aligned), which must stay there; None detaches.
+
+    Returns what `model_set_payload` does; INVAL for data of 0 bytes.
+    """
+    model = kernel.models.find(handle)
+    if model is None or (data is not None and size == 0):
+        return Status.INVAL
+    if model.state == ModelState.LOADED and model.bytes != 0:
+        return Status.BUSY
+    region = REGION_MODEL + ((handle & 0xFF) - 1)
+    kernel.regions.set(region, data, size)
+    if data is None:
+        return model_set_payload(kernel, handle, 0, 0, 0, backend)
+    return model_set_payload(kernel, handle, region, 0, size, backend)
+
+
+@fn
+def model_set_crc(kernel: Kernel, handle: u32, crc: u32) -> Status:
+    """State the payload's checksum, 0 included, which a record cannot. Returns OK; INVAL for a bad handle."""
+    model = kernel.models.find(handle)
+    if model is None:
+        return Status.INVAL
+    model.info.crc32 = crc
+    model.crc_known = True
+    return Status.OK
+
+
+@fn
+def check_payload(kernel: Kernel, model: Model) -> Status:
+    """Is the payload what the record says? Returns OK; INVAL if it is not in its region; ILSEQ for another checksum."""
+    if model.bytes == 0:
+        return Status.OK
+    data = kernel.regions.get(model.region, model.at, model.bytes)
+    if data is None:
+        return Status.INVAL
+    if model.crc_known:
+        crc = crc32(data, model.bytes, 0)
+        if crc != model.info.crc32:
+            return refuse(kernel.note, Status.ILSEQ, f"the model's checksum is {crc:x} and should be {model.info.crc32:x}")
+    return Status.OK
+
+
+@fn
+def load_payload(kernel: Kernel, model: Model, handle: u32) -> Status:
+    """Let the backend check the payload and note what it needs; give it persistent memory; make it resident."""
+    arena = kernel.arena
+    data = kernel.regions.get(model.region, model.at, model.bytes)
+    if data is None:
+        return Status.INVAL
+    m = local(ModelMemory)
+    m.container = data
+    m.container_bytes = model.bytes
+    m.input_bytes = model.info.input_size
+    m.frame_bytes = arena.size
+    m.scratch_bytes = arena.scratch_size
+    m.persistent_bytes = arena.size
+    check(LOAD[model.backend](m))
+    need = local(Need)
+    NEED[model.backend](m, need)
+    if need.outputs == 0 or need.outputs > MAX_STAGE_INPUTS:
+        return refuse(kernel.note, Status.NOTSUP, f"a model of {need.outputs} outputs; a stage takes at most {MAX_STAGE_INPUTS}")
+    if need.frame_bytes > arena.size or need.scratch_bytes > arena.scratch_size:
+        return refuse(kernel.note, Status.NOMEM, f"the model needs {need.frame_bytes} bytes of the arena's {arena.size}, {need.scratch_bytes} of {arena.scratch_size} scratch")
+    if need.persistent_bytes > model.persistent_bytes:
+        at = check(arena.block(need.persistent_bytes, Lifetime.PERSISTENT))
+        model.persistent_at = at
+        model.persistent_bytes = need.persistent_bytes
+    model.frame_bytes = need.frame_bytes
+    if need.input_bytes != 0:
+        model.info.input_size = need.input_bytes
+    if need.output_bytes != 0:
+        model.info.output_size = need.output_bytes
+    if model.exclusive:
+        if not kernel.npu.initialised:
+            return Status.PERM
+        npu_clear(kernel.npu)
+        kernel.npu.resident = handle
+    return Status.OK
+
+
+@fn
+def forget_payload(kernel: Kernel, handle: u32) -> None:
+    """The accelerator no longer knows this model."""
+    if kernel.npu.resident == handle:
+        npu_clear(kernel.npu)
+
+
+@fn
+def model_load(kernel: Kernel, handle: u32) -> Status:
+    """Load a model: checksum, then the backend's own checks, then the flag. Without a payload only the flag.
+
+    Waits for half-done jobs if the backend holds one model at a time.
+    Returns OK; INVAL for a bad handle; ALREADY; ILSEQ; BUSY from a stage, or if a half-done job waits for somebody
+    else; what the backend says. On any error the model stays not loaded.
+    """
+    model = kernel.models.find(handle)
+    if model is None:
+        return Status.INVAL
+    if model.state == ModelState.LOADED:
+        return Status.ALREADY
+    check(check_payload(kernel, model))
+    if model.bytes != 0:
+        check(sched_quiesce(kernel))
+        status = load_payload(kernel, model, handle)
+        sched_release(kernel)
+        if status != Status.OK:
+            return status
+    model.state = ModelState.LOADED
+    return Status.OK
+
+
+@fn
+def model_unload(kernel: Kernel, handle: u32) -> Status:
+    """Clear the flag, and the accelerator's hold of the payload.
+
+    Returns OK; INVAL for a bad handle; ALREADY if it is not loaded; BUSY as `model_load`.
+    """
+    model = kernel.models.find(handle)
+    if model is None:
+        return Status.INVAL
+    if model.state != ModelState.LOADED:
+        return Status.ALREADY
+    check(sched_quiesce(kernel))
+    model.state = ModelState.REGISTERED
+    forget_payload(kernel, handle)
+    sched_release(kernel)
+    return Status.OK
+
+
+@fn
+def model_unregister(kernel: Kernel, handle: u32) -> Status:
+    """Forget a model, unloading it first. Returns OK; INVAL for a bad handle; BUSY as `model_load`."""
+    model = kernel.models.find(handle)
+    if model is None:
+        return Status.INVAL
+    check(sched_quiesce(kernel))
+    forget_payload(kernel, handle)
+    kernel.regions.set(REGION_MODEL + ((handle & 0xFF) - 1), None, 0)
+    kernel.models.free(model)
+    sched_release(kernel)
+    return Status.OK
+
+
+@fn
+def model_swap(kernel: Kernel, old: u32, new: u32) -> Status:
+    """Unload one model and load another between two jobs; queued jobs run with the new one.
+
+    Returns OK; INVAL for a bad handle or the same twice; ILSEQ, and nothing stopped; BUSY as `model_load`; what the
+    backend says. After an error but INVAL and BUSY neither is loaded.
+    """
+    leaving = kernel.models.find(old)
+    coming = kernel.models.find(new)
+    if leaving is None or coming is None or old == new:
+        return Status.INVAL
+    status = check_payload(kernel, coming)
+    check(sched_quiesce(kernel))
+    leaving.state = ModelState.REGISTERED
+    forget_payload(kernel, old)
+    if status == Status.OK and coming.state != ModelState.LOADED:
+        if coming.bytes != 0:
+            status = load_payload(kernel, coming, new)
+        if status == Status.OK:
+            coming.state = ModelState.LOADED
+    if status != Status.OK:
+        coming.state = ModelState.REGISTERED
+        forget_payload(kernel, new)
+    sched_release(kernel)
+    return status

@@ -1,0 +1,31 @@
+"""Note: why the kernel last refused something.
+
+`return refuse(kernel.note, Status.NOMEM, f"arena: {n} bytes needed, {left} left")` keeps the text's number and the
+figures here and gives the Status. The host words it.
+"""
+
+from synapticos.lang import *
+from synapticos.kernel.status import Status
+
+NOTE_ARGS: Final[u32] = 4
+
+
+@struct
+class Note:
+    code: i32  # the Status; 0: nothing was refused yet
+    text: u32  # number of the text
+    args: Shaped[Array[u64], NOTE_ARGS]  # signed figures in two's complement; unused entries 0
+    count: u32  # figures in use
+    reserved: u32
+
+    @fn
+    def refuse(self, status: Status, text: u32, count: u32, a: u64, b: u64, c: u64, d: u64) -> Status:
+        """Keep a refusal, over the one before, and give its Status."""
+        self.code = i32(status)
+        self.text = text
+        self.count = count
+        self.args[0] = a
+        self.args[1] = b
+        self.args[2] = c
+        self.args[3] = d
+        return status

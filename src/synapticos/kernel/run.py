@@ -1,0 +1,442 @@
+"""One step of a job: a stage, or a piece of its model.
+
+A stage's result gets a buffer before it runs: in an app's frame the two ends take turns, so that what a stage reads
+and what it writes never overlap; everywhere else it is the next ephemeral block of the arena, counted as published.
+A model's buffer is its frame and holds all it computes.
+
+Whatever comes back from a stage or backend is checked before the next one sees it.
+"""
+
+from synapticos.lang import *
+from synapticos.kernel import hal
+from synapticos.kernel.arena import HEADER, align_up, shape_bytes
+from synapticos.kernel.backend import Need, NpuState, StepRows
+from synapticos.kernel.capacity import MAX_PIPELINE_STAGES
+from synapticos.kernel.container import ModelMemory
+from synapticos.kernel.job import FREE_FRAME, HostWork, Job, JobState
+from synapticos.kernel.kernel import Kernel
+from synapticos.kernel.model import Model, ModelState
+from synapticos.kernel.npu import LOAD, NEED, OUTPUT, RUN, STEP, npu_clear
+from synapticos.kernel.pipeline import MIN_BUFFER, Pipeline, Stage, StageKind
+from synapticos.kernel.region import REGION_ARENA, REGION_NONE, REGION_NPU, REGION_OUTPUT
+from synapticos.kernel.stages.tables import BUILTINS, capacity
+from synapticos.kernel.status import Status
+from synapticos.kernel.tensor import MAX_DIMS, MAX_STAGE_INPUTS, DType, Lifetime, StageCall, StageFn, Tensor, element_size
+
+APP_STAGES = table(StageFn, [], open=True)  # an app's own
+SMALLEST_FRAME: Final[u32] = 16
+
+
+@fn
+def take_buffer(kernel: Kernel, job: Job, n: u32) -> tuple[Status, u32]:
+    """`n` bytes for what the next stage leaves: the second result is their offset in the arena.
+
+    Returns OK; NOMEM.
+    """
+    frame = kernel.frames[job.frame]
+    if job.frame == FREE_FRAME:
+        state = hal.critical_enter(kernel.board)
+        status, block = kernel.arena.tensor(n, Lifetime.EPHEMERAL)
+        if status == Status.OK:
+            job.mark = max(job.mark, kernel.arena.end)
+        hal.critical_exit(kernel.board, state)
+        if status != Status.OK:
+            left = kernel.arena.size - kernel.arena.end
+            return refuse(kernel.note, Status.NOMEM, f"stage {job.stage} needs {n} bytes of the arena, which has {left} left"), 0
+        job.used = sat(u32, u64(job.used) + n + HEADER)
+        return Status.OK, block + HEADER
+    if n > frame.bytes or align_up(n) > frame.bytes - align_up(min(job.buffer, frame.bytes)):
+        return refuse(kernel.note, Status.NOMEM, f"stage {job.stage} needs {n} bytes of a frame of {frame.bytes}, beside {job.buffer} in use"), 0
+    room = align_up(n)
+    used = room + align_up(job.buffer)
+    frame.used = max(frame.used, used)
+    job.used = max(job.used, used)
+    if job.turn == 0:
+        job.turn = 1
+        return Status.OK, frame.at
+    job.turn = 0
+    return Status.OK, frame.at + (frame.bytes - room)
+
+
+@fn
+def stage_config(kernel: Kernel, pipeline: Pipeline, stage: Stage) -> Ptr[u8] | None:
+    """A stage's configuration, or None if it has none."""
+    if stage.config_bytes == 0:
+        return None
+    if stage.config_region != REGION_NONE:
+        return kernel.regions.get(stage.config_region, stage.config_at, stage.config_bytes)
+    return pipeline.config[stage.config_at : stage.config_at + stage.config_bytes]
+
+
+@fn
+def stage_capacity(kernel: Kernel, pipeline: Pipeline, number: u32, x: Tensor) -> u32:
+    """Bytes that stage `number`, not a model, gets for what it makes of `x`."""
+    stage = pipeline.stages[number]
+    n = stage.capacity
+    if n == 0:
+        if stage.kind == StageKind.BUILTIN:
+            config = stage_config(kernel, pipeline, stage)
+            n = capacity(stage.number, x, config, stage.config_bytes)
+        else:
+            n = sat(u32, u64(x.size) * 4)
+        if n < MIN_BUFFER and stage.kind != StageKind.BUILTIN:
+            n = MIN_BUFFER
+    if number + 1 == pipeline.model:
+        # The model reads all of its input, so the stage before it has room for that.
+        model = kernel.models.find(pipeline.stages[pipeline.model].number)
+        if model is not None:
+            n = max(n, model.info.input_size)
+    return n
+
+
+@fn
+def begin_stage(kernel: Kernel, job: Job, pipeline: Pipeline) -> Status:
+    """Give the next stage its buffer; `job.y` describes it."""
+    number = u32(job.stage)
+    n = stage_capacity(kernel, pipeline, number, job.x[0])
+    at = check(take_buffer(kernel, job, n))
+    y = job.y
+    y.offset = at
+    y.size = n
+    y.dtype = job.x[0].dtype
+    y.ndim = 0
+    y.region = u8(REGION_ARENA)
+    y.reserved = 0
+    y.lifetime = Lifetime.EPHEMERAL
+    for i in range(MAX_DIMS):
+        y.shape[i] = 0
+    for i in range(3):
+        y.reserved_end[i] = 0
+    return Status.OK
+
+
+@fn
+def fill_call(kernel: Kernel, job: Job, pipeline: Pipeline, call: StageCall) -> Status:
+    """Resolve the operands of the stage that runs.
+
+    Returns OK; INVAL if a tensor does not lie in its region or a bind names none.
+    """
+    stage = pipeline.stages[job.stage]
+    inputs = u32(job.inputs)
+    if stage.binds != 0:
+        inputs = u32(stage.binds)
+    if inputs > MAX_STAGE_INPUTS:
+        return Status.INVAL
+    call.inputs = inputs
+    for i in range(inputs):
+        source = i
+        if stage.binds != 0:
+            source = u32(stage.bind[i])
+        if source >= job.inputs:
+            return Status.INVAL
+        x = job.x[source]
+        data = kernel.regions.get(x.region, x.offset, x.size)
+        if data is None:
+            return Status.INVAL
+        copy(call.x[i], x)
+        call.x_data[i] = data
+        call.scale[i] = job.quant[source].scale
+        call.zero[i] = job.quant[source].zero
+    copy(call.y, job.y)
+    out = kernel.regions.get(job.y.region, job.y.offset, job.y.size)
+    if out is None:
+        return Status.INVAL
+    call.y_data = out
+    call.config_bytes = stage.config_bytes
+    call.config = stage_config(kernel, pipeline, stage)
+    return Status.OK
+
+
+@fn
+def end_stage(kernel: Kernel, job: Job, y: Tensor) -> Status:
+    """A stage answered OK and left `y`: hand it on, if it is within what the stage was given.
+
+    Returns OK; FBIG if it says that it wrote more than its room; INVAL for a shape that promises more than the size.
+    """
+    room = job.y.size
+    if y.size > room:
+        return refuse(kernel.note, Status.FBIG, f"stage {job.stage} says it wrote {y.size} bytes and had room for {room}")
+    if y.ndim == 0 or y.ndim > MAX_DIMS:
+        return refuse(kernel.note, Status.INVAL, f"stage {job.stage} left a tensor of {y.ndim} dimensions")
+    fits, size = shape_bytes(y.shape, y.ndim, y.dtype)
+    if fits != Status.OK or size > y.size:
+        return refuse(kernel.note, Status.INVAL, f"stage {job.stage} left {y.size} bytes in a shape of {size}")
+    x = job.x[0]
+    x.offset = job.y.offset
+    x.region = job.y.region
+    x.lifetime = job.y.lifetime
+    x.reserved = 0
+    x.size = y.size
+    x.dtype = y.dtype
+    x.ndim = y.ndim
+    for i in range(MAX_DIMS):
+        x.shape[i] = 0
+        if i < y.ndim:
+            x.shape[i] = y.shape[i]
+    job.quant[0].scale = 0.0
+    job.quant[0].zero = 0
+    job.inputs = 1
+    job.buffer = room
+    job.stage += 1
+    return Status.OK
+
+
+@fn
+def bring_model(kernel: Kernel, model: Model, handle: u32) -> Status:
+    """Make sure that the accelerator would run `model`, swapping it in if it is loaded but not resident.
+
+    Returns OK; PERM if it is not loaded, or the accelerator is down, suspended, or holds what the model without a
+    payload was not registered for; what the backend says.
+    """
+    npu = kernel.npu
+    if model.bytes != 0 and model.state != ModelState.LOADED:
+        return Status.PERM
+    if model.bytes != 0 and not model.exclusive:
+        return Status.OK
+    if not npu.initialised or npu.state == NpuState.SUSPENDED:
+        return Status.PERM
+    if npu.state == NpuState.BUSY:
+        return Status.BUSY
+    if model.bytes == 0:
+        if npu.resident != 0 or npu.model_bytes == 0 or npu.state != NpuState.IDLE:
+            return Status.PERM
+        return Status.OK
+    if npu.resident == handle and npu.state == NpuState.IDLE:
+        return Status.OK
+    data = kernel.regions.get(model.region, model.at, model.bytes)
+    if data is None:
+        return Status.PERM
+    m = local(ModelMemory)
+    m.container = data
+    m.container_bytes = model.bytes
+    check(LOAD[model.backend](m))
+    npu_clear(npu)
+    npu.resident = handle
+    return Status.OK
+
+
+@fn
+def model_memory(kernel: Kernel, job: Job, model: Model, m: ModelMemory) -> Status:
+    """Where a model's spaces lie while one step of `job` runs.
+
+    Returns OK; INVAL if one of them does not lie in its region.
+    """
+    arena = kernel.arena
+    region = u32(model.region)
+    at = model.at
+    bytes = model.bytes
+    if bytes == 0:
+        region = REGION_NPU  # loaded by hand
+        bytes = kernel.npu.model_bytes
+    container = kernel.regions.get(region, at, bytes)
+    x = job.x[0]
+    input = kernel.regions.get(x.region, x.offset, x.size)
+    frame = kernel.regions.get(REGION_ARENA, job.frame_at, job.frame_bytes)
+    start = min(align_up(arena.scratch_used), arena.scratch_size)
+    scratch = kernel.regions.get(REGION_ARENA, arena.scratch_at + start, arena.scratch_size - start)
+    persistent = kernel.regions.get(REGION_ARENA, model.persistent_at, model.persistent_bytes)
+    if container is None or input is None or frame is None or scratch is None or persistent is None:
+        return Status.INVAL
+    m.container = container
+    m.container_bytes = bytes
+    m.input = input
+    m.input_bytes = x.size
+    m.frame = frame
+    m.frame_bytes = job.frame_bytes
+    m.scratch = scratch
+    m.scratch_bytes = arena.scratch_size - start
+    m.persistent = persistent
+    m.persistent_bytes = model.persistent_bytes
+    return Status.OK
+
+
+@fn
+def feed_model(kernel: Kernel, job: Job, want: u32) -> Status:
+    """Check what enters a model that takes `want` bytes; what a stage left too short is filled with zeros.
+
+    Returns OK; MSGSIZE if it is longer, or shorter and straight from the caller.
+    """
+    x = job.x[0]
+    if want == 0 or x.size == want:
+        return Status.OK
+    if x.size > want or job.stage == 0 or job.buffer < want:
+        return refuse(kernel.note, Status.MSGSIZE, f"the model takes {want} bytes and is given {x.size}")
+    data = kernel.regions.get(x.region, x.offset, want)
+    if data is None:
+        return Status.INVAL
+    fill(data[x.size :], 0, want - x.size)
+    x.size = want
+    return Status.OK
+
+
+@fn
+def begin_model(kernel: Kernel, job: Job, stage: Stage, model: Model) -> Status:
+    """The job reaches its model: check the input, give it a frame."""
+    check(bring_model(kernel, model, stage.number))
+    check(feed_model(kernel, job, model.info.input_size))
+    bytes = model.frame_bytes
+    if bytes == 0:
+        bytes = max(model.info.output_size, MIN_BUFFER)
+    at = check(take_buffer(kernel, job, bytes))
+    job.frame_at = at
+    job.frame_bytes = bytes
+    m = local(ModelMemory)
+    check(model_memory(kernel, job, model, m))
+    need = local(Need)
+    NEED[model.backend](m, need)
+    job.steps = need.steps
+    job.step = 0
+    job.row = 0
+    if model.exclusive:
+        job.holds_npu = True
+        kernel.npu.state = NpuState.BUSY
+    kernel.profile.begin_layers(job.id)
+    return Status.OK
+
+
+@fn
+def step_model(kernel: Kernel, job: Job, stage: Stage) -> Status:
+    """The next piece of the job's model; after the last one its outputs are handed on."""
+    model = kernel.models.find(stage.number)
+    if model is None:
+        return Status.NOENT
+    if job.frame_bytes == 0:
+        check(begin_model(kernel, job, stage, model))
+    m = local(ModelMemory)
+    check(model_memory(kernel, job, model, m))
+    if job.step < job.steps:
+        rows = local(StepRows)
+        STEP[model.backend](m, job.step, rows)
+        row = max(job.row, rows.row)
+        row_end = rows.row_end
+        if rows.tile != 0 and row_end - row > rows.tile:
+            row_end = row + rows.tile
+        status = RUN[model.backend](m, job.step, row, row_end)
+        if status != Status.OK:
+            if job.holds_npu:
+                job.holds_npu = False
+                kernel.npu.state = NpuState.ERROR
+            return status
+        if row_end < rows.row_end:
+            job.row = row_end
+            return Status.OK
+        job.step += 1
+        job.row = 0
+    if job.step < job.steps:
+        return Status.OK
+    return end_model(kernel, job, model, m)
+
+
+@fn
+def end_model(kernel: Kernel, job: Job, model: Model, m: ModelMemory) -> Status:
+    """The model has run: its outputs are what the next stage gets."""
+    if job.holds_npu:
+        job.holds_npu = False
+        kernel.npu.state = NpuState.IDLE
+    need = local(Need)
+    NEED[model.backend](m, need)
+    if need.outputs == 0 or need.outputs > MAX_STAGE_INPUTS:
+        return Status.NOTSUP
+    for i in range(need.outputs):
+        y = job.x[i]
+        y.dtype = DType.INT8
+        y.ndim = 0
+        y.reserved = 0
+        for k in range(MAX_DIMS):
+            y.shape[k] = 0
+        for k in range(3):
+            y.reserved_end[k] = 0
+        status = OUTPUT[model.backend](m, i, y, job.quant[i])
+        if status != Status.OK:
+            return status
+        if y.size > job.frame_bytes or y.offset > job.frame_bytes - y.size:
+            return Status.IO
+        y.offset += job.frame_at
+        y.region = u8(REGION_ARENA)
+        y.lifetime = Lifetime.EPHEMERAL
+    if need.output_bytes == 0:
+        declare_output(job.x[0], model)
+    job.inputs = u8(need.outputs)
+    job.buffer = job.frame_bytes
+    job.frame_bytes = 0
+    job.steps = 0
+    job.stage += 1
+    return Status.OK
+
+
+@fn
+def declare_output(y: Tensor, model: Model) -> None:
+    """Type and shape of a backend's bytes by the model's record: its shape if that matches, else a row of elements."""
+    if model.info.output_dtype <= 4:
+        y.dtype = DType(model.info.output_dtype)
+    width = element_size(y.dtype)
+    declared = u64(width)
+    ndim: u32 = 0
+    for i in range(MAX_DIMS):
+        if model.info.output_shape[i] != 0 and ndim == i:
+            declared *= model.info.output_shape[i]
+            ndim += 1
+    if ndim != 0 and declared == y.size:
+        y.ndim = u8(ndim)
+        for i in range(ndim):
+            y.shape[i] = model.info.output_shape[i]
+    else:
+        y.ndim = 1
+        y.shape[0] = y.size // width
+
+
+@fn
+def run_step(kernel: Kernel, job: Job, pipeline: Pipeline) -> Status:
+    """The job's next step. A stage of the host's only gets its buffer: `job.host` says that it is wanted."""
+    stage = pipeline.stages[job.stage]
+    if stage.kind == StageKind.MODEL:
+        return step_model(kernel, job, stage)
+    check(begin_stage(kernel, job, pipeline))
+    if stage.kind == StageKind.HOST:
+        job.host = HostWork.WANTED
+        return Status.OK
+    call = local(StageCall)
+    check(fill_call(kernel, job, pipeline, call))
+    if stage.kind == StageKind.APP:
+        check(APP_STAGES[stage.number](call))
+    else:
+        check(BUILTINS[stage.number](call))
+    return end_stage(kernel, job, call.y)
+
+
+@fn
+def deliver(kernel: Kernel, job: Job, slot: u32) -> Status:
+    """Move a job's result out of its frame: into the caller's buffer, or its slot's if the app has some.
+
+    Each output begins at a multiple of 16. Returns OK; MSGSIZE if it does not fit, and then nothing has moved.
+    """
+    region: u32 = REGION_ARENA
+    at: u32 = 0
+    room: u32 = 0
+    if job.into:
+        region = REGION_OUTPUT + slot
+        room = kernel.regions.items[region].size
+    elif kernel.result_bytes != 0 and job.frame != FREE_FRAME:
+        at = kernel.results_at + kernel.result_bytes * slot
+        room = kernel.result_bytes
+    else:
+        return Status.OK
+    total: u64 = 0
+    for i in range(job.inputs):
+        total = (total + 15) & ~u64(15)
+        total += job.x[i].size
+    if total > room:
+        return refuse(kernel.note, Status.MSGSIZE, f"a result of {total} bytes and a buffer of {room}")
+    for i in range(job.inputs):
+        x = job.x[i]
+        at = align_up(at)
+        source = kernel.regions.get(x.region, x.offset, x.size)
+        target = kernel.regions.get(region, at, x.size)
+        if source is None or target is None:
+            return Status.INVAL
+        move(target, source, x.size)
+        x.region = u8(region)
+        x.offset = at
+        at += x.size
+    job.mark = 0
+    return Status.OK
