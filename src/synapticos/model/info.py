@@ -160,7 +160,7 @@ def describe(graph: Graph, plan: MemoryPlan, layers: Sequence[LayerPlan], contai
                 layer.cost,
                 weights,
                 layer.scratch,
-                sum(b.size for b in plan.alive(step)),
+                plan.live[step],
             )
         )
     return ModelInfo(

@@ -5,12 +5,13 @@ Works on buffers: what shares bytes is one buffer, alive from the first step tha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from synapticos.kernel.layers import IN_PLACE
 from synapticos.model.graph import Graph, Tensor
 from synapticos.model.optimise import ALIGN, Program
+from synapticos.model.overlap import lead
 
 BEAM = 24  # partial orders kept
 MAX_STEPS = 400  # above, the order of the file stands
@@ -32,6 +33,18 @@ class Flow:
     users: list[set[int]]  # for each buffer: the steps that touch it
     kept: set[int]  # buffers that outlive the last step
     in_place: list[list[int]]  # for each step: inputs that its result may take over, if they end there
+    trails: list[tuple[int, int] | None]  # for each step: an input that its result may run into, if it ends there,
+    #                                       and how far above the result that begins, bytes
+
+    def saved(self, step: int, ending: Collection[int]) -> int:
+        """Bytes that a step's result shares with an input; `ending`: buffers that nothing needs afterwards."""
+        if any(b in ending for b in self.in_place[step]):
+            return self.sizes[self.writes[step][0]]
+        trail = self.trails[step]
+        if trail is None or trail[0] not in ending:
+            return 0
+        x, y = self.sizes[trail[0]], self.sizes[self.writes[step][0]]
+        return x + y - max(y, trail[1] + x)
 
 
 def flow(graph: Graph, program: Program) -> Flow:
@@ -52,6 +65,7 @@ def flow(graph: Graph, program: Program) -> Flow:
     writes: list[list[int]] = []
     before: list[set[int]] = []
     in_place: list[list[int]] = []
+    trails: list[tuple[int, int] | None] = []
     # A buffer may be written in parts by several steps. Readers of one part need only its writer; a reader of the
     # whole (after a joined concatenation) needs them all.
     writers: dict[int, list[tuple[int, int, int]]] = {}  # buffer: (from, to, step)
@@ -77,20 +91,29 @@ def flow(graph: Graph, program: Program) -> Flow:
             y = op.outputs[0]
             for tensor in op.activations:
                 at = buffer(tensor)
-                if at is not None and at not in takes and tensor.bytes == y.bytes and tensor.dtype == y.dtype:
-                    whole = program.root(tensor)[0].bytes == tensor.bytes
-                    if whole and program.root(y)[0].bytes == y.bytes and at != write[0]:
-                        takes.append(at)
+                fits = tensor.bytes == y.bytes and tensor.dtype == y.dtype
+                if at is not None and at not in takes and fits and _whole(program, tensor) and _whole(program, y):
+                    takes.append(at)
+        distance = lead(op)
+        trail = None
+        if distance is not None and read and all(_whole(program, t) for t in (*op.activations, op.outputs[0])):
+            trail = (read[0], align_up(distance))
         reads.append(sorted(set(read)))
         writes.append(write)
         before.append(needs)
         in_place.append(takes)
+        trails.append(trail)
     users: list[set[int]] = [set() for _ in roots]
     for step, (read, write) in enumerate(zip(reads, writes, strict=True)):
         for at in [*read, *write]:
             users[at].add(step)
     kept = {number[program.root(t)[0]] for t in graph.outputs}
-    return Flow(roots, [align_up(r.bytes) for r in roots], reads, writes, before, users, kept, in_place)
+    return Flow(roots, [align_up(r.bytes) for r in roots], reads, writes, before, users, kept, in_place, trails)
+
+
+def _whole(program: Program, tensor: Tensor) -> bool:
+    """Whether a tensor is all of its buffer."""
+    return program.root(tensor)[0].bytes == tensor.bytes
 
 
 @dataclass(frozen=True)
@@ -110,8 +133,8 @@ class _State:
         }
         new = [b for b in flow.writes[step] if b not in self.alive]
         grown = self.live + sum(flow.sizes[b] for b in new)
-        taken = new and any(b in ending for b in flow.in_place[step])
-        peak = max(self.peak, self.live if taken else grown)
+        saved = flow.saved(step, ending & self.alive) if new else 0
+        peak = max(self.peak, grown - saved)
         alive = (self.alive | set(new)) - ending
         return _State(done, frozenset(alive), sum(flow.sizes[b] for b in alive), peak, (*self.order, step))
 

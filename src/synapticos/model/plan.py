@@ -4,14 +4,16 @@
     plan.peak, plan.lower_bound, plan.places[tensor]
 
 A buffer is alive from the first step that writes it to the last that reads it. Two buffers that are alive at the same
-step share no byte. Nothing can be smaller than the largest set of buffers alive at once: `lower_bound`.
+step share no byte, unless the step writes one over what it no longer reads of the other (`overlap`). Nothing can be
+smaller than what the worst step needs at once: `lower_bound`.
 Deterministic: the same graph gives the same plan on every machine.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from synapticos.errors import UserError
 from synapticos.model.graph import Graph, Op, Tensor
@@ -47,11 +49,15 @@ class MemoryPlan:
     buffers: list[Buffer]
     places: dict[Tensor, int]  # offset in the frame of everything that lies there
     peak: int  # bytes of the frame
-    lower_bound: int  # bytes alive at the worst step
+    live: list[int]  # bytes that each step needs at once; a frame can be no smaller
     total: int  # bytes of all tensors that steps write, as if none shared memory
     worst_step: int
     program: Program
     scratch: int = 0  # bytes a step may use beside the frame; the largest
+
+    @property
+    def lower_bound(self) -> int:
+        return self.live[self.worst_step]
 
     @property
     def ram(self) -> int:
@@ -93,102 +99,135 @@ def plan_memory(graph: Graph, program: Program, *, share: bool = True) -> Memory
     order = best_order(f) if share else list(range(len(program.steps)))
     when = {step: position for position, step in enumerate(order)}
     end = len(order) - 1
-
     first = [min(when[s] for s in users) for users in f.users]
     last = [end if b in f.kept else max(when[s] for s in users) for b, users in enumerate(f.users)]
-    group = list(range(len(f.roots)))  # buffer: the one whose bytes it takes over
 
-    def leader(buffer: int) -> int:
-        while group[buffer] != buffer:
-            buffer = group[buffer]
-        return buffer
+    def ends(buffer: int, step: int) -> bool:
+        return buffer not in f.kept and last[buffer] == when[step]
 
+    group = list(range(len(f.roots)))  # buffer: the first of those that hold the same bytes in turn
     if share:
         for step in order:
-            ending = [b for b in f.in_place[step] if last[b] == when[step] and b not in f.kept]
+            ending = [b for b in f.in_place[step] if ends(b, step)]
             if ending:
                 (result,) = f.writes[step]
-                group[result] = leader(min(ending, key=lambda b: (first[leader(b)], b)))
+                group[result] = group[min(ending, key=lambda b: (first[group[b]], b))]
     members: dict[int, list[int]] = {}
     for buffer in sorted(range(len(f.roots)), key=lambda b: (first[b], b)):
-        members.setdefault(leader(buffer), []).append(buffer)
+        members.setdefault(group[buffer], []).append(buffer)
+    number = {leader: i for i, leader in enumerate(members)}
     spans = [
-        (
-            f.sizes[who[0]],
-            0 if not share else min(first[b] for b in who),
-            end if not share else max(last[b] for b in who),
-        )
-        for who in members.values()
+        Span(f.sizes[leader], *((first[leader], max(last[b] for b in who)) if share else (0, end)))
+        for leader, who in members.items()
     ]
-    offsets = place(spans)
+    live = [sum(s.size for s in spans if s.first <= at <= s.last) for at in range(len(order))]
+    trails: dict[tuple[int, int], int] = {}
+    for step in order if share else ():
+        trail = f.trails[step]
+        if trail is None or not ends(trail[0], step) or first[f.writes[step][0]] != when[step]:
+            continue
+        trails[number[group[trail[0]]], number[group[f.writes[step][0]]]] = trail[1]
+        live[when[step]] -= f.saved(step, [trail[0]])
+    offsets = place(spans, trails)
     buffers = [
-        Buffer(tuple(f.roots[b] for b in who), size, start, stop, at)
-        for who, (size, start, stop), at in zip(members.values(), spans, offsets, strict=True)
+        Buffer(tuple(f.roots[b] for b in who), span.size, span.first, span.last, at)
+        for who, span, at in zip(members.values(), spans, offsets, strict=True)
     ]
-    where = {tensor: b.offset for b in buffers for tensor in b.tensors}
     steps = [program.steps[s] for s in order]
     written = [t for op in steps for t in op.outputs]
-    shown = {*written, *graph.outputs, *(t for op in steps for t in op.activations), *program.parts}
+    where = {tensor: b.offset for b in buffers for tensor in b.tensors}
     places = {}
-    for tensor in shown:
+    for tensor in {*written, *graph.outputs, *(t for op in steps for t in op.activations), *program.parts}:
         root, at = program.root(tensor)
         if root in where:
             places[tensor] = where[root] + at
-    live = [sum(size for size, start, stop in spans if start <= step <= stop) for step in range(len(steps))]
-    worst = max(range(len(live)), key=lambda step: (live[step], -step))
-    peak = max((b.offset + b.size for b in buffers), default=0)
-    return MemoryPlan(steps, buffers, places, peak, live[worst], sum(t.bytes for t in written), worst, program)
+    worst = max(range(len(live)), key=lambda at: (live[at], -at))
+    peak = max(b.offset + b.size for b in buffers)
+    return MemoryPlan(steps, buffers, places, peak, live, sum(t.bytes for t in written), worst, program)
 
 
-def place(spans: Sequence[tuple[int, int, int]]) -> list[int]:
-    """Offsets for (size, first step, last step) such that spans alive together share no byte, with a small end.
+class Span(NamedTuple):
+    """A buffer to be placed."""
+
+    size: int
+    first: int  # step
+    last: int
+
+
+def place(spans: Sequence[Span], trails: Mapping[tuple[int, int], int] | None = None) -> list[int]:
+    """Offsets such that spans alive together share no byte, and the last one ends early.
+
+    `trails[x, y] = distance`: x and y may share bytes if x begins at least `distance` above y.
 
     Each order of placement gives a packing: the next span goes to the lowest gap it fits. Four orders by size, time
-    and both come first; then the best one is changed by moving forward what stuck out, until the bound is met.
+    and both come first; then the best one is changed by placing some span earlier, until the bound is met.
     """
-    bound = max((sum(s for s, a, b in spans if a <= step <= b) for step in {a for _, a, _ in spans}), default=0)
+    trails = trails or {}
     numbers = range(len(spans))
+    bound = _bound(spans, trails)
     orders = [
-        sorted(numbers, key=lambda i: (-spans[i][0], spans[i][1], i)),
-        sorted(numbers, key=lambda i: (-spans[i][0] * (spans[i][2] - spans[i][1] + 1), i)),
-        sorted(numbers, key=lambda i: (spans[i][1] - spans[i][2], -spans[i][0], i)),
-        sorted(numbers, key=lambda i: (spans[i][1], -spans[i][0], i)),
+        sorted(numbers, key=lambda i: (-spans[i].size, spans[i].first, i)),
+        sorted(numbers, key=lambda i: (-spans[i].size * (spans[i].last - spans[i].first + 1), i)),
+        sorted(numbers, key=lambda i: (spans[i].first - spans[i].last, -spans[i].size, i)),
+        sorted(numbers, key=lambda i: (spans[i].first, -spans[i].size, i)),
     ]
-    best: list[int] = []
-    best_end = -1
-    best_order: list[int] = []
-    for order in orders:
-        offsets, end = _pack(spans, order)
-        if best_end < 0 or end < best_end:
-            best, best_end, best_order = offsets, end, order
+    conflicts = [
+        [j for j in numbers if j != i and spans[i].first <= spans[j].last and spans[j].first <= spans[i].last]
+        for i in numbers
+    ]
+    best = min((_pack(spans, trails, conflicts, order) for order in orders), key=lambda packing: packing.end)
     random = 1
     for _ in range(SHUFFLES if len(spans) > 2 else 0):
-        if best_end <= bound:
+        if best.end <= bound:
             break
-        order = list(best_order)
+        order = list(best.order)
         random = (random * 1103515245 + 12345) & 0x7FFFFFFF  # a fixed sequence: plans must repeat
-        high = max(numbers, key=lambda i: (best[i] + spans[i][0], i))
+        high = max(numbers, key=lambda i: (best.offsets[i] + spans[i].size, i))
         moved = high if random >> 8 & 1 else order[(random >> 9) % len(order)]
         at = order.index(moved)
         order.insert((random >> 16) % max(at, 1), order.pop(at))
-        offsets, end = _pack(spans, order)
-        if end <= best_end:
-            best, best_end, best_order = offsets, end, order
-    return best
+        packing = _pack(spans, trails, conflicts, order)
+        if packing.end <= best.end:
+            best = packing
+    return best.offsets
 
 
-def _pack(spans: Sequence[tuple[int, int, int]], order: Sequence[int]) -> tuple[list[int], int]:
-    offsets = [0] * len(spans)
-    placed: list[tuple[int, int, int, int]] = []  # offset, end, first, last
-    top = 0
+def _bound(spans: Sequence[Span], trails: Mapping[tuple[int, int], int]) -> int:
+    """What no packing can be smaller than."""
+    bound = 0
+    for at in {s.first for s in spans}:
+        live = sum(s.size for s in spans if s.first <= at <= s.last)
+        for (x, y), distance in trails.items():
+            if spans[y].first == at:
+                live -= spans[x].size + spans[y].size - max(spans[y].size, distance + spans[x].size)
+        bound = max(bound, live)
+    return bound
+
+
+class _Packing(NamedTuple):
+    end: int
+    offsets: list[int]
+    order: Sequence[int]
+
+
+def _pack(
+    spans: Sequence[Span], trails: Mapping[tuple[int, int], int], conflicts: Sequence[list[int]], order: Sequence[int]
+) -> _Packing:
+    offsets = [-1] * len(spans)
+    end = 0
     for i in order:
-        size, first, last = spans[i]
+        size = spans[i].size
+        taken = []  # (from, to): where i cannot begin, both ends excluded
+        for j in conflicts[i]:
+            if offsets[j] >= 0:
+                below = trails.get((j, i), spans[i].size)  # from i's begin to j's, if i lies below
+                above = trails.get((i, j), spans[j].size)
+                taken.append((offsets[j] - below, offsets[j] + above))
         at = 0
-        for start, end, _, _ in sorted(p for p in placed if p[2] <= last and first <= p[3]):
-            if at + size <= start:
+        for start, stop in sorted(taken):
+            if at <= start:
                 break
-            at = max(at, end)
+            at = max(at, stop)
         offsets[i] = at
-        placed.append((at, at + size, first, last))
-        top = max(top, at + size)
-    return offsets, top
+        end = max(end, at + size)
+    return _Packing(end, offsets, order)
