@@ -7,7 +7,17 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from synapticos.kernel.fmath import f32_exp, f32_floor, f32_log, f32_sqrt, round_half_away, round_half_even
+from synapticos.kernel.fmath import (
+    f32_cos,
+    f32_exp,
+    f32_floor,
+    f32_log,
+    f32_sin,
+    f32_sqrt,
+    f32_tanh,
+    round_half_away,
+    round_half_even,
+)
 from synapticos.lang import Trap
 
 any_number = st.floats(width=32, allow_nan=False)
@@ -16,7 +26,7 @@ rounded = st.floats(-(2.0**25), 2.0**25, width=32) | st.integers(-200, 200).map(
 
 @pytest.fixture(scope="module")
 def e(engines):
-    return engines(f32_exp, f32_log, f32_sqrt, f32_floor, round_half_even, round_half_away)
+    return engines(f32_exp, f32_log, f32_sin, f32_cos, f32_tanh, f32_sqrt, f32_floor, round_half_even, round_half_away)
 
 
 def f32_bits(x):
@@ -79,3 +89,26 @@ def test_roundings_equal_numpy(e, x):
     assert f32_bits(e(round_half_even, x)) == f32_bits(np.rint(value))
     away = math.copysign(math.floor(abs(x) + 0.5), x) if abs(x) < 2**30 else x
     assert f32_bits(e(round_half_away, x)) == f32_bits(away)
+
+
+@given(st.floats(-8192, 8192, width=32) | st.floats(-7, 7, width=32) | st.integers(-5000, 5000).map(lambda k: float(np.float32(k * math.pi / 2))))
+@example(float.fromhex("0x1.e7c75p+12"))  # the worst sine
+@example(float.fromhex("0x1.d1b0b2p+12"))  # the worst cosine
+@example(2.0**-149)
+def test_sine_and_cosine_are_within_their_bounds(e, x):
+    assert x == 0 or ulps(e(f32_sin, x), math.sin(x)) <= 0.965
+    assert ulps(e(f32_cos, x), math.cos(x)) <= 0.929
+
+
+@given(any_number)
+@example(float.fromhex("0x1.41b1cap-1"))  # the worst there is
+def test_tanh_is_within_its_bound(e, x):
+    got = e(f32_tanh, x)
+    assert x == 0 or ulps(got, math.tanh(x)) <= 1.331
+    assert abs(got) <= 1 and math.copysign(1, got) == math.copysign(1, x)
+
+
+def test_angles_that_cannot_be_reduced_trap(e):
+    for angle in (8200.0, -1e30, math.inf):
+        with pytest.raises(Trap):
+            e(f32_sin, angle)
