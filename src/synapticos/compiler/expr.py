@@ -8,7 +8,8 @@ import builtins
 from enum import Enum
 from typing import Any
 
-from synapticos.lang import layout, words
+from synapticos.lang import layouts as layout
+from synapticos.lang import words
 from synapticos.lang.types import (
     BOOL,
     F32,
@@ -165,6 +166,8 @@ class ExprChecker:
                 thing = self.global_of(node.args[0])
                 if isinstance(thing, Table):
                     return len(self.program.entries(thing)), ""
+                if isinstance(thing, words.Blob):
+                    return len(self.program.blobs.get(thing, b"")), ""
                 if isinstance(thing, Rom):
                     return len(thing), ""
             if callee in (min, max):
@@ -305,6 +308,8 @@ class ExprChecker:
         pos = self.pos(node)
         if words.is_enum(type(thing)):
             return ir.Const(pos, self.types.enum(type(thing)), int(thing.value), thing.name)
+        if isinstance(thing, words.Blob):
+            return ir.GlobalRef(pos, self.types.array(U8, (len(self.program.blobs.get(thing, b"")),)), thing)
         if isinstance(thing, Rom):
             return ir.GlobalRef(pos, self.types.array(self.types.of(thing.element), thing.shape), thing)
         if isinstance(thing, Static):
@@ -824,6 +829,14 @@ class ExprChecker:
         if a.type is not b.type:
             raise Refused(self.pos(node), f"move({a.type}, {b.type}) mixes elements", fix="view both as one type")
         return ir.Builtin(self.pos(node), VOID, "move", [a, b, self.value(node.args[2], U32)])
+
+    def word_aligned(self, node: ast.Call, want: Type | None) -> ir.Expr:
+        self.arity(node, 2)
+        p = self.pointer(node.args[0])
+        to = self.literal(node.args[1], U32)
+        if not isinstance(to, ir.Const) or to.value == 0 or to.value & (to.value - 1):
+            raise Refused(self.pos(node), "an alignment is a constant power of two", fix="write 4, 8 or 16")
+        return ir.Builtin(self.pos(node), BOOL, "aligned", [p, to])
 
     def word_load_acquire(self, node: ast.Call, want: Type | None) -> ir.Expr:
         self.arity(node, 1)

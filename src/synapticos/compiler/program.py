@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
 from synapticos.lang import words
-from synapticos.lang.types import VOID, BadType, Type, Types
+from synapticos.lang.types import VOID, Type, Types
 from synapticos.lang.words import Function, Rom, Static, Table
 
 from . import ir
@@ -22,9 +21,11 @@ Signature = tuple[list[tuple[str, Type]], Type]
 class Program:
     """Functions reachable from roots, in order of first need; grows when `need` is called."""
 
-    def __init__(self, types: Types, tables: dict[Table, list[Function]] | None = None) -> None:
+    def __init__(self, types: Types, tables: dict[Table, list[Function]] | None = None,
+                 blobs: dict[Any, bytes] | None = None) -> None:  # fmt: skip
         self.types = types
-        self.additions = tables or {}
+        self.rows = tables or {}
+        self.blobs = blobs or {}
         self.functions: dict[Function, ir.FnIR] = {}
         self.tables: list[Table] = []
         self.texts: dict[int, tuple[str, list[str]]] = {}  # number -> (text, kinds of its values)
@@ -35,14 +36,15 @@ class Program:
 
     @classmethod
     def of(cls, roots: list[Function], params: dict[str, int] | None = None, pointer: int = 8,
-           tables: dict[Table, list[Function]] | None = None) -> Program:  # fmt: skip
+           tables: dict[Table, list[Function]] | None = None, blobs: dict[Any, bytes] | None = None) -> Program:  # fmt: skip
         """Check `roots` and all they call. Raises LanguageError with everything that is wrong."""
-        program = cls(Types(params, pointer), tables)
+        program = cls(Types(params, pointer), tables, blobs)
         program.need(*roots)
         return program
 
     def entries(self, table: Table) -> list[Function]:
-        return [*table.entries, *self.additions.get(table, [])]
+        """The rows of a table in this build: an open table may be given others."""
+        return self.rows.get(table, table.entries)
 
     def file_id(self, path: str) -> int:
         if path not in self.files:
@@ -218,5 +220,3 @@ def walk(body: list[ir.Stmt], visit: Callable[[ir.Expr], Any]) -> None:
         for _, inner in getattr(s, "cases", []):
             walk(inner, visit)
 
-
-__all__ = ["BadType", "Program", "inspect", "walk"]

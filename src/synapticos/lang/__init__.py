@@ -4,7 +4,7 @@
 """
 
 from . import words as _words
-from .layout import layout, pack, sizeof, unpack
+from .layouts import layout, pack, sizeof, unpack
 from .trap import Trap
 from .words import *  # noqa: F403
 

@@ -100,7 +100,10 @@ class Named:
     """A module-level object that finds the name it was given when somebody asks."""
 
     def __init__(self) -> None:
-        self.place = Place(2)
+        depth = 1
+        while sys._getframe(depth).f_globals.get("__name__") == __name__:
+            depth += 1
+        self.place = Place(depth)
 
     @property
     def name(self) -> str:
@@ -139,7 +142,7 @@ class ParamExpr(Param):
     """A sum, difference or product that contains a capacity."""
 
     def __init__(self, op: str, left: Any, right: Any) -> None:
-        self.place = Place(2)
+        Named.__init__(self)
         self.op, self.left, self.right = op, left, right
 
     def value(self, params: dict[str, int]) -> int:
@@ -188,6 +191,21 @@ def rom(element: Any, values: Any = None) -> Any:
     if hasattr(values, "tolist"):
         values = values.tolist()
     return Rom(element, list(values))
+
+
+class Blob(Rom):
+    """Constant bytes that a build gives: a container, tables, a picture."""
+
+    blob = True
+
+    def __init__(self) -> None:
+        Named.__init__(self)
+        self.element, self.values, self.shape = u8, [], (0,)
+
+
+def blob() -> Any:
+    """Constant bytes that a build gives by this name; `len()` of it is their count. 16-aligned."""
+    return Blob()
 
 
 class Table(Named):
@@ -287,7 +305,7 @@ def hal(python: Any) -> Any:
 
 def struct(cls: Any) -> Any:
     """A struct: annotated fields in order, natural alignment. Functions in it are its methods."""
-    from .layout import layout
+    from .layouts import layout
 
     methods = {}
     for name, value in list(vars(cls).items()):
@@ -334,8 +352,8 @@ def _compiled(name: str) -> Any:
     return word
 
 
-wrap, sat, view, bits, from_bits, isnan, local, copy, fill, move, null = (
-    _compiled(n) for n in "wrap sat view bits from_bits isnan local copy fill move null".split())
+wrap, sat, view, bits, from_bits, isnan, local, copy, fill, move, null, aligned = (
+    _compiled(n) for n in "wrap sat view bits from_bits isnan local copy fill move null aligned".split())
 check, ignore, refuse = (_compiled(n) for n in "check ignore refuse".split())
 div_floor, mod_floor, div_trunc, rem_trunc, div_u64, rem_u64 = (
     _compiled(n) for n in "div_floor mod_floor div_trunc rem_trunc div_u64 rem_u64".split())
@@ -359,7 +377,7 @@ log = _Log()
 
 __all__ = [
     "u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64", "f32", "Array", "Ptr", "Rows", "Shaped", "Fn", "Final", "Enum",
-    "param", "rom", "table", "static", "fn", "intrinsic", "hal", "struct", "wrap", "sat", "view", "bits", "from_bits", "isnan",
-    "local", "copy", "fill", "move", "null", "check", "ignore", "refuse", "console", "log", "div_floor", "mod_floor",
+    "param", "rom", "blob", "table", "static", "fn", "intrinsic", "hal", "struct", "wrap", "sat", "view", "bits", "from_bits", "isnan",
+    "local", "copy", "fill", "move", "null", "aligned", "check", "ignore", "refuse", "console", "log", "div_floor", "mod_floor",
     "div_trunc", "rem_trunc", "div_u64", "rem_u64", "load_acquire", "store_release", "fence",
 ]  # fmt: skip

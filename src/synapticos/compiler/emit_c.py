@@ -1,0 +1,826 @@
+"""The typed tree to C99, freestanding, line for line with the Python.
+
+Expressions come with their precedence, so that parentheses stand where gcc's -Wall wants them and nowhere else.
+`checks` makes the build that traps where checked CPython would.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from synapticos.lang.types import (
+    BOOL,
+    F32,
+    U32,
+    VOID,
+    ArrayType,
+    EnumType,
+    FnType,
+    OptType,
+    PtrType,
+    Scalar,
+    StructType,
+    TupleType,
+    Type,
+)
+from synapticos.lang.words import Function, Rom, Static
+
+from . import ir
+from .emit_checked import scalar, unit
+from .parse import source
+from .program import Program
+
+_RESERVED = set("""auto break case char const continue default do double else enum extern float for goto if inline int long
+register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while asm typeof
+bool true false NULL""".split())  # fmt: skip
+_C = {"u8": "uint8_t", "u16": "uint16_t", "u32": "uint32_t", "u64": "uint64_t", "i8": "int8_t", "i16": "int16_t", "i32": "int32_t",
+      "i64": "int64_t", "f32": "float", "bool": "bool"}  # fmt: skip
+_PREC = {"*": 13, "/": 13, "//": 13, "%": 13, "+": 12, "-": 12, "<<": 11, ">>": 11, "<": 10, "<=": 10, ">": 10, ">=": 10,
+         "==": 9, "!=": 9, "&": 8, "^": 7, "|": 6, "and": 5, "or": 4}  # fmt: skip
+_WORD = {"+": "add", "-": "sub", "*": "mul", "<<": "shl"}
+POSTFIX, UNARY, COND, LOW = 15, 14, 3, 0
+
+
+def ctype(kind: Type) -> str:
+    """The C type of a value, parameter or pointer."""
+    if isinstance(kind, OptType):
+        return ctype(kind.inner)
+    if isinstance(kind, Scalar):
+        return _C[kind.name]
+    if isinstance(kind, EnumType):
+        return kind.name
+    if isinstance(kind, StructType):
+        return kind.name + " *"
+    if isinstance(kind, (PtrType, ArrayType)):
+        element = kind.element
+        return (element.name + " *") if isinstance(element, StructType) else _star(ctype(element))
+    return "void"
+
+
+def _star(text: str) -> str:
+    return text + "*" if text.endswith("*") else text + " *"
+
+
+def declare(kind: Type, name: str) -> str:
+    text = ctype(kind)
+    return text + name if text.endswith("*") else f"{text} {name}"
+
+
+def number(value: int, kind: Scalar) -> str:
+    if kind.name == "u32":
+        return f"{value}u"
+    if kind.name == "u64":
+        return f"{value}ull"
+    if kind.name == "i64":
+        return f"{value}ll" if value > -(1 << 63) else "(-9223372036854775807ll - 1)"
+    return str(value) if value > -(1 << 31) else "(-2147483647 - 1)"
+
+
+def real(value: float) -> str:
+    if value != value:
+        return '__builtin_nanf("")'
+    if value in (float("inf"), float("-inf")):
+        return "__builtin_inff()" if value > 0 else "-__builtin_inff()"
+    text = f"{value:.9g}"
+    for digits in range(1, 10):
+        short = f"{value:.{digits}g}"
+        from .expr import round_f32
+
+        if round_f32(float(short)) == value:
+            text = short
+            break
+    return (text if any(c in text for c in ".e") else text + ".0") + "f"
+
+
+class Names:
+    """Macros and symbols of one emitted program."""
+
+    def __init__(self, program: Program, checks: bool) -> None:
+        self.program, self.checks = program, checks
+        self.macros: dict[str, tuple[Any, str]] = {}
+        self.params: dict[str, str] = {}
+
+    def macro(self, name: str, value: Any, kind: Scalar, text: str) -> str:
+        if not name or not name.isupper() and not name.replace("_", "").isupper():
+            return text
+        found = self.macros.setdefault(name, (value, text))
+        return name if found == (value, text) else text
+
+    def symbol(self, thing: Rom | Static) -> str:
+        given = getattr(thing, "given_name", "")
+        return given or thing.name
+
+
+class FunctionEmitter:
+    """C of one function, as (line, text) pieces; closing braces go behind the piece before them."""
+
+    def __init__(self, names: Names, made: ir.FnIR) -> None:
+        self.names, self.made = names, made
+        self.pieces: list[tuple[int, int, str]] = []  # line, depth, text
+        self.depth = 0
+        self.temps = 0
+        self.file = names.program.file_id(made.function.file)
+        self.assigned = _assigned(made.body)
+        self.read = _read(made.body)
+        self.storage: list[str] = []
+
+    def put(self, line: int, text: str) -> None:
+        self.pieces.append((line, self.depth, text))
+
+    def close(self) -> None:
+        self.depth -= 1
+        if self.pieces:
+            line, depth, text = self.pieces[-1]
+            self.pieces[-1] = (line, depth, text + " }")
+
+    def temp(self, word: str) -> str:
+        self.temps += 1
+        return f"{word}_{self.temps}"
+
+    def at(self, e: ir.Expr | ir.Stmt) -> str:
+        return f"{self.file}, {e.pos.line}"
+
+    def local(self, x: ir.Local) -> str:
+        name = x.name
+        return name + "_" if name in _RESERVED or name.startswith("_") else name
+
+    # Functions
+
+    def signature(self) -> str:
+        return signature(self.names, self.made.function, [self.local(p) for p in self.made.parameters])
+
+    def run(self) -> list[tuple[int, int, str]]:
+        self.put(self.made.pos.line, self.signature() + " {")
+        self.depth += 1
+        unused = [p for p in self.made.parameters if p.name not in self.read]
+        head = " ".join(f"(void){self.local(p)};" for p in unused)
+        start = len(self.pieces)
+        self.body(self.made.body)
+        if self.storage:
+            head = " ".join([head, *self.storage]).strip()
+        if head:
+            self.pieces.insert(start, (self.made.pos.line, 0, head))
+        self.close()
+        return self.pieces
+
+    def body(self, body: list[ir.Stmt]) -> None:
+        for s in body:
+            getattr(self, "s_" + type(s).__name__)(s)
+
+    # Statements
+
+    def s_Declare(self, s: ir.Declare) -> None:
+        name = self.local(s.local)
+        if isinstance(s.value, ir.Storage):
+            kind = s.value.type
+            store = name + "_storage"
+            if isinstance(kind, ArrayType):
+                element = kind.element.name if isinstance(kind.element, StructType) else ctype(kind.element)
+                self.storage.append(f"{element}{'' if element.endswith('*') else ' '}{store}[{max(kind.count, 1)}];")
+                text = f"{declare(kind, name)} = __builtin_memset({store}, 0, sizeof {store});"
+            else:
+                self.storage.append(f"{kind.name} {store};")
+                text = f"{declare(kind, name)} = __builtin_memset(&{store}, 0, sizeof {store});"
+        else:
+            text = f"{declare(s.local.type, name)} = {self.value(s.value)};"
+        if s.local.name not in self.read:
+            text += f" (void){name};"
+        self.put(s.pos.line, text)
+
+    def s_Assign(self, s: ir.Assign) -> None:
+        target = self.e(s.target)[0]
+        if s.augmented and isinstance(s.value, ir.Bin) and s.value.op not in ("//", "%") and not (self.names.checks and s.value.checked):
+            value = s.value
+            signed_shift = value.op == "<<" and isinstance(value.type, Scalar) and value.type.signed
+            if value.type.size >= 4 and not signed_shift:
+                one = isinstance(value.b, ir.Const) and value.b.value == 1 and value.type is not F32
+                if one and value.op in "+-":
+                    self.put(s.pos.line, f"{target}{value.op * 2};")
+                else:
+                    self.put(s.pos.line, f"{target} {value.op}= {self.value(value.b)};")
+                return
+        self.put(s.pos.line, f"{target} = {self.value(s.value)};")
+
+    def s_Unpack(self, s: ir.Unpack) -> None:
+        items = s.call.type.items if isinstance(s.call.type, TupleType) else (s.call.type,)
+        outs: list[str] = []
+        for target, kind in list(zip(s.targets, items, strict=True))[1:]:
+            if target is None:
+                name = self.temp("unused")
+                self.put(s.pos.line, f"{declare(kind, name)};")
+                outs.append("&" + name)
+            else:
+                reference, new = target
+                assert isinstance(reference, ir.LocalRef)
+                name = self.local(reference.local)
+                if new:
+                    void = "" if reference.local.name in self.read else f" (void){name};"
+                    self.put(s.pos.line, f"{declare(reference.local.type, name)};{void}")
+                outs.append("&" + name)
+        call = self.call(s.call, outs)
+        first = s.targets[0]
+        if s.check:
+            name = self.temp("status")
+            self.put(s.pos.line, f"const {declare(items[0], name)} = {call};")
+            self.put(s.pos.line, f"if ({name} != 0) {{ {self.leave(s, name)} }}")
+        elif first is None:
+            self.put(s.pos.line, f"(void){call};")
+        else:
+            reference, new = first
+            assert isinstance(reference, ir.LocalRef)
+            name = self.local(reference.local)
+            self.put(s.pos.line, f"{declare(reference.local.type, name) if new else name} = {call};")
+            if reference.local.name not in self.read:
+                self.put(s.pos.line, f"(void){name};")
+
+    def leave(self, s: ir.Unpack, status: str) -> str:
+        if not isinstance(s.result, TupleType):
+            return f"return {status};"
+        zeros = " ".join(f"*out_{i} = {self.zero(t)};" for i, t in enumerate(s.result.items) if i)
+        return f"{zeros} return {status};"
+
+    def zero(self, kind: Type) -> str:
+        return "false" if kind is BOOL else "0.0f" if kind is F32 else "0" if scalar(kind) else "NULL"
+
+    def s_Do(self, s: ir.Do) -> None:
+        self.put(s.pos.line, (self.call(s.call, []) if isinstance(s.call, (ir.Call, ir.TableCall)) else self.value(s.call)) + ";")
+
+    def s_If(self, s: ir.If, word: str = "if") -> None:
+        self.put(s.pos.line, f"{word} ({self.value(s.test)}) {{")
+        self.depth += 1
+        self.body(s.body)
+        self.close()
+        if len(s.orelse) == 1 and isinstance(s.orelse[0], ir.If):
+            self.s_If(s.orelse[0], "else if")
+        elif s.orelse:
+            self.put(s.orelse[0].pos.line, "else {")
+            self.depth += 1
+            self.body(s.orelse)
+            self.close()
+
+    def s_While(self, s: ir.While) -> None:
+        self.put(s.pos.line, f"while ({self.value(s.test)}) {{")
+        self.depth += 1
+        self.body(s.body)
+        self.close()
+
+    def stable(self, e: ir.Expr, body: list[ir.Stmt]) -> bool:
+        return isinstance(e, ir.Const) or (isinstance(e, ir.LocalRef) and e.local.name not in _assigned(body)) or (
+            isinstance(e, ir.Convert) and e.kind == "widen" and self.stable(e.a, body))  # fmt: skip
+
+    def s_ForRange(self, s: ir.ForRange) -> None:
+        name = self.local(s.local)
+        stop, extra = self.operand(s.stop, 10), ""
+        if not self.stable(s.stop, s.body):
+            extra, stop = f", {name}_end = {self.value(s.stop)}", f"{name}_end"
+        kind = s.local.type
+        assert isinstance(kind, Scalar)
+        step = f"{name}++" if s.step == 1 else f"{name}--" if s.step == -1 else f"{name} += {s.step}" if s.step > 0 else f"{name} -= {-s.step}"
+        sign = "<" if s.step > 0 else ">"
+        if kind.size == 8 or (s.step != 1 and kind.size < 4):
+            step = f"{name} = ({ctype(kind)})({name} {'+' if s.step > 0 else '-'} {abs(s.step)})"
+        if self.names.checks and s.step > 1 and not isinstance(s.stop, ir.Const):
+            self.put(s.pos.line, f"if ({stop if not extra else self.operand(s.stop, 10)} > {number(kind.high - s.step + 1, kind)}) {{ syn_panic({self.at(s)}); }}")
+        if isinstance(s.stop, ir.Const) and not kind.low <= s.stop.value + s.step <= kind.high and s.step != 1:
+            # The variable would pass its type at the end: count in 64 bits.
+            count = max(0, -(-(s.stop.value - s.start.value) // s.step)) if isinstance(s.start, ir.Const) else None
+            if count is not None:
+                k = self.temp("k")
+                self.put(s.pos.line, f"for (uint32_t {k} = 0; {k} < {count}u; {k}++) {{ const {ctype(kind)} {name} = ({ctype(kind)})({self.value(s.start)} + ({ctype(kind)}){k} * {s.step});")
+                self.depth += 1
+                if s.local.name not in self.read:
+                    self.put(s.pos.line, f"(void){name};")
+                self.body(s.body)
+                self.close()
+                return
+        self.put(s.pos.line, f"for ({ctype(kind)} {name} = {self.value(s.start)}{extra}; {name} {sign} {stop}; {step}) {{")
+        self.depth += 1
+        self.body(s.body)
+        self.close()
+
+    def s_ForEach(self, s: ir.ForEach) -> None:
+        name, k, base = self.local(s.local), self.temp("k"), self.temp("base")
+        kind = s.local.type
+        end = self.value(s.count)
+        self.put(s.pos.line, f"{{ {kind.name} *{base} = {self.value(s.base)};")
+        self.depth += 1
+        bound = ""
+        if self.names.checks and isinstance(s.base.type, ArrayType) and not isinstance(s.count, ir.Const):
+            bound = f" if ({self.operand(s.count, 10)} > {s.base.type.count}u) {{ syn_panic({self.at(s)}); }}"
+        self.put(s.pos.line, f"{bound}for (uint32_t {k} = 0, {k}_end = {end}; {k} < {k}_end; {k}++) {{ {kind.name} *{name} = &{base}[{k}];".strip())
+        self.depth += 1
+        if s.local.name not in self.read:
+            self.put(s.pos.line, f"(void){name};")
+        self.body(s.body)
+        self.close()
+        self.close()
+
+    def s_Match(self, s: ir.Match) -> None:
+        if any(_jumps(body) for _, body in s.cases):
+            self.match_as_ifs(s)
+            return
+        self.put(s.pos.line, f"switch ({self.value(s.subject)}) {{")
+        for values, body in s.cases:
+            line = values[0].pos.line if values else body[0].pos.line if body else s.pos.line
+            labels = " ".join(f"case {self.value(v)}:" for v in values) or "default:"
+            self.put(line, labels + " {")
+            self.depth += 1
+            self.body(body)
+            from .check import ends
+
+            if not ends(body):
+                self.put(body[-1].pos.line if body else line, "break;")
+            self.close()
+        if all(values for values, _ in s.cases):
+            self.put(s.pos.line, "default: break;")
+        self.depth += 1
+        self.close()
+
+    def match_as_ifs(self, s: ir.Match) -> None:
+        name = self.temp("subject")
+        self.put(s.pos.line, f"const {declare(s.subject.type, name)} = {self.value(s.subject)};")
+        word = "if"
+        for values, body in s.cases:
+            line = values[0].pos.line if values else body[0].pos.line if body else s.pos.line
+            tests = " || ".join(f"{name} == {self.value(v)}" for v in values)
+            self.put(line, f"{word} ({tests}) {{" if values else "else {" if word != "if" else "{")
+            self.depth += 1
+            self.body(body)
+            self.close()
+            word = "else if"
+
+    def s_Return(self, s: ir.Return) -> None:
+        if not s.values:
+            self.put(s.pos.line, "return;")
+            return
+        if len(s.values) == 1 and isinstance(s.values[0].type, TupleType):
+            kind = s.values[0].type
+            self.put(s.pos.line, f"return {self.call(s.values[0], [f'out_{i}' for i in range(1, len(kind.items))])};")
+            return
+        outs = [f"*out_{i} = {self.value(v)};" for i, v in enumerate(s.values) if i]
+        first = self.value(s.values[0])
+        if outs and not isinstance(s.values[0], ir.Const):
+            name = self.temp("result")
+            self.put(s.pos.line, f"const {declare(self.made.result.items[0], name)} = {first}; {' '.join(outs)} return {name};")  # type: ignore[attr-defined]
+        else:
+            self.put(s.pos.line, " ".join([*outs, f"return {first};"]))
+
+    def s_Jump(self, s: ir.Jump) -> None:
+        self.put(s.pos.line, ";" if s.word == "pass" else s.word + ";")
+
+    def s_Assert(self, s: ir.Assert) -> None:
+        self.put(s.pos.line, f"if ({self.inverse(s.test)}) {{ syn_panic({self.at(s)}); }}")
+
+    def inverse(self, e: ir.Expr) -> str:
+        return "!" + self.operand(e, UNARY)
+
+    # Expressions: (text, precedence)
+
+    def value(self, e: ir.Expr) -> str:
+        return self.e(e)[0]
+
+    def operand(self, e: ir.Expr, least: int) -> str:
+        text, precedence = self.e(e)
+        return f"({text})" if precedence < least else text
+
+    def e(self, e: ir.Expr) -> tuple[str, int]:
+        return getattr(self, "e_" + type(e).__name__)(e)
+
+    def e_Const(self, e: ir.Const) -> tuple[str, int]:
+        kind = e.type
+        if isinstance(kind, EnumType):
+            text = next((f"{kind.name.upper()}_{n}" for n, v in kind.members.items() if n == e.name or (not e.name and v == e.value)), str(e.value))
+            return text, POSTFIX
+        assert isinstance(kind, Scalar)
+        if kind is BOOL:
+            return ("true" if e.value else "false"), POSTFIX
+        if kind is F32:
+            return self.names.macro(e.name, e.value, kind, real(e.value)), POSTFIX if e.value >= 0 else UNARY
+        text = number(e.value, kind)
+        named = self.names.macro(e.name, e.value, kind, text if e.value >= 0 else f"({text})") if e.name else text
+        return named, POSTFIX if e.value >= 0 or named != text or text[0] == "(" else UNARY
+
+    def e_LocalRef(self, e: ir.LocalRef) -> tuple[str, int]:
+        return self.local(e.local), POSTFIX
+
+    def e_GlobalRef(self, e: ir.GlobalRef) -> tuple[str, int]:
+        name = self.names.symbol(e.thing)
+        return ("&" + name, UNARY) if isinstance(e.type, StructType) else (name, POSTFIX)
+
+    def e_NoneRef(self, e: ir.NoneRef) -> tuple[str, int]:
+        return "NULL", POSTFIX
+
+    def lvalue(self, e: ir.Expr) -> str:
+        """A struct as a C object, ready for `.field`."""
+        if isinstance(e, ir.FieldGet):
+            return f"{self.member(e.base)}{e.field.name_c if hasattr(e.field, 'name_c') else self.field(e.field.name)}"
+        if isinstance(e, ir.Index):
+            return self.element(e)
+        if isinstance(e, ir.GlobalRef):
+            return self.names.symbol(e.thing)
+        return f"(*{self.operand(e, UNARY)})"
+
+    def field(self, name: str) -> str:
+        return name + "_" if name in _RESERVED else name
+
+    def member(self, base: ir.Expr) -> str:
+        """`base->` or `base.`"""
+        if isinstance(base, (ir.FieldGet, ir.Index)) and isinstance(base.type, StructType) and not _stored(base):
+            return self.lvalue(base) + "."
+        if isinstance(base, ir.GlobalRef):
+            return self.names.symbol(base.thing) + "."
+        return self.operand(base, POSTFIX) + "->"
+
+    def e_FieldGet(self, e: ir.FieldGet) -> tuple[str, int]:
+        text = self.member(e.base) + self.field(e.field.name)
+        return ("&" + text, UNARY) if isinstance(e.type, StructType) else (text, POSTFIX)
+
+    def element(self, e: ir.Index) -> str:
+        base = self.operand(e.base, POSTFIX)
+        return f"{base}[{self.flat(e)}]"
+
+    def flat(self, e: ir.Index | ir.Slice) -> str:
+        kind = e.base.type
+        indices = e.at if isinstance(e, ir.Index) else e.row
+        if not isinstance(kind, ArrayType):
+            return self.value(indices[0])
+        text, precedence = "", POSTFIX
+        for length, index in zip(kind.dims, indices, strict=False):
+            mine, p = self.e(index)
+            if self.names.checks and not (0 <= index.lo and index.hi < length):
+                mine, p = f"syn_index({mine}, {length}u, {self.at(index)})", POSTFIX
+            if text:
+                mine = f"{text if precedence >= 13 else f'({text})'} * {length} + {mine if p > 12 else f'({mine})'}"
+                p = 12
+            text, precedence = mine, p
+        return text
+
+    def e_Index(self, e: ir.Index) -> tuple[str, int]:
+        text = self.element(e)
+        return ("&" + text, UNARY) if isinstance(e.type, StructType) else (text, POSTFIX)
+
+    def e_Slice(self, e: ir.Slice) -> tuple[str, int]:
+        cast = f"({ctype(e.type)})" if _rom(e.base) else ""
+        base = self.operand(e.base, POSTFIX)
+        if e.row:
+            kind = e.base.type
+            assert isinstance(kind, ArrayType)
+            at = f"{self.flat(e)} * {kind.dims[-1]}" if len(e.row) == 1 and self.e(e.row[0])[1] >= 13 else f"({self.flat(e)}) * {kind.dims[-1]}"
+            if e.start is not None:
+                at += f" + {self.operand(e.start, 13)}"
+        elif e.start is None:
+            return (cast + base, UNARY) if cast else (base, POSTFIX)
+        else:
+            at = self.value(e.start)
+        return f"{cast}&{base}[{at}]", UNARY
+
+    def e_View(self, e: ir.View) -> tuple[str, int]:
+        have, want = e.base.type, e.type
+        same = isinstance(have, (ArrayType, PtrType)) and isinstance(want, PtrType) and have.element is want.element
+        if same and not _rom(e.base):
+            return self.e(e.base)
+        return f"({ctype(want)}){self.operand(e.base, UNARY)}", UNARY
+
+    def e_Bin(self, e: ir.Bin) -> tuple[str, int]:
+        kind = e.type
+        assert isinstance(kind, Scalar)
+        if kind is F32:
+            text, p = self.infix(e)
+            return (f"syn_not_nan({text}, {self.at(e)})", POSTFIX) if self.names.checks else (text, p)
+        if e.op in ("//", "%"):
+            if e.checked:
+                word = "div" if e.op == "//" else "rem"
+                return f"syn_{word}_{kind.name}({self.value(e.a)}, {self.value(e.b)}, {self.at(e)})", POSTFIX
+            return self.infix(e)
+        checks = self.names.checks
+        if checks and e.op == ">>" and e.checked:
+            return f"syn_shr_{kind.name}({self.value(e.a)}, (uint32_t){self.operand(e.b, UNARY)}, {self.at(e)})", POSTFIX
+        if checks and e.checked and not e.wraps and e.op in _WORD:
+            b = f"(uint32_t){self.operand(e.b, UNARY)}" if e.op == "<<" else self.value(e.b)
+            return f"syn_{_WORD[e.op]}_{kind.name}({self.value(e.a)}, {b}, {self.at(e)})", POSTFIX
+        if e.op == "<<":
+            count = self.operand(e.b, 12)
+            if checks and e.checked:
+                count = f"syn_count({self.value(e.b)}, {kind.bits}u, {self.at(e)})"
+            elif isinstance(e.b, ir.Const):
+                count = str(e.b.value)
+            unsigned = kind.size >= 4 and not kind.signed
+            a = self.operand(e.a, UNARY) if unsigned else f"(uint{max(kind.bits, 32)}_t){self.operand(e.a, UNARY)}"
+            text = f"{a} << {count}"
+            return (text, 11) if unsigned else (f"({_C[kind.name]})({text})", UNARY)
+        if e.op == ">>":
+            count = str(e.b.value) if isinstance(e.b, ir.Const) else self.operand(e.b, UNARY)
+            return f"{self.operand(e.a, UNARY)} >> {count}", 11
+        text, p = self.infix(e)
+        if kind.size < 4 and e.op in ("+", "-", "*") and e.checked:
+            if e.op == "*" and kind.size == 2:
+                text = f"(uint32_t){self.operand(e.a, UNARY)} * {self.operand(e.b, UNARY)}"
+            return f"({_C[kind.name]})({text})", UNARY
+        return text, p
+
+    def infix(self, e: ir.Bin) -> tuple[str, int]:
+        op = "/" if e.op == "//" else e.op
+        p = _PREC[op]
+        left, right = p, p + 1
+        if op in ("&", "|", "^"):
+            left = right = UNARY
+            if isinstance(e.a, ir.Bin) and e.a.op == op and not (self.names.checks and e.a.checked):
+                left = p
+        return f"{self.operand(e.a, left)} {op} {self.operand(e.b, right)}", p
+
+    def e_Un(self, e: ir.Un) -> tuple[str, int]:
+        kind = e.type
+        assert isinstance(kind, Scalar)
+        a = self.operand(e.a, UNARY)
+        if a.startswith("-"):
+            a = f"({a})"
+        if kind is F32:
+            return f"-{a}", UNARY
+        if e.op == "-" and e.checked and self.names.checks and not e.wraps:
+            return f"syn_sub_{kind.name}(0, {self.value(e.a)}, {self.at(e)})", POSTFIX
+        if kind.size < 4 and (e.checked or (e.op == "~" and not kind.signed)):
+            return f"({_C[kind.name]}){e.op}{a}", UNARY
+        return f"{e.op}{a}", UNARY
+
+    def e_Not(self, e: ir.Not) -> tuple[str, int]:
+        return self.inverse(e.a), UNARY
+
+    def e_Compare(self, e: ir.Compare) -> tuple[str, int]:
+        p = _PREC[e.op]
+        a, b = self.operand(e.a, 11), self.operand(e.b, 11)
+        if self.names.checks and e.a.type is F32:
+            a, b = (x if isinstance(y, ir.Const) else f"syn_not_nan({x}, {self.at(e)})" for x, y in ((a, e.a), (b, e.b)))
+        if isinstance(e.a, ir.Const) and e.a.type is U32 and e.a.value == 0 and e.op in ("<=",):
+            return f"(void){self.operand(e.b, UNARY)}, true" if False else "true", POSTFIX
+        if isinstance(e.b, ir.Const) and isinstance(e.b.type, Scalar) and not e.b.type.signed and e.b.type.kind == "int" and e.b.value == 0:
+            if e.op == ">=":
+                return "true", POSTFIX
+            if e.op == "<":
+                return "false", POSTFIX
+        return f"{a} {e.op} {b}", p
+
+    def e_IsNone(self, e: ir.IsNone) -> tuple[str, int]:
+        return f"{self.operand(e.a, 10)} {'!=' if e.negate else '=='} NULL", 9
+
+    def e_Logic(self, e: ir.Logic) -> tuple[str, int]:
+        p = _PREC[e.op]
+        sign = " && " if e.op == "and" else " || "
+        return sign.join(self.operand(x, p + 1 if e.op == "and" else 6) for x in e.parts), p
+
+    def e_Cond(self, e: ir.Cond) -> tuple[str, int]:
+        return f"{self.operand(e.test, 6)} ? {self.operand(e.a, 6)} : {self.operand(e.b, 6)}", COND
+
+    def e_Convert(self, e: ir.Convert) -> tuple[str, int]:
+        kind, inner = e.type, e.a
+        if e.kind == "enum":
+            assert isinstance(kind, EnumType)
+            name = f"syn_{kind.name}_of"
+            return f"{name}({self.value(inner)}, {self.at(e)})", POSTFIX
+        assert isinstance(kind, Scalar)
+        target = _C[kind.name]
+        if inner.type is F32:
+            if e.kind == "sat":
+                return f"syn_satf_{kind.name}({self.value(inner)})", POSTFIX
+            if self.names.checks:
+                low = real(float(kind.low) - 1.0) if kind.size < 4 else real(-1.0) if not kind.signed else real(_below(float(kind.low)))
+                return f"({target})syn_fit_f({self.value(inner)}, {low}, {real(float(kind.high + 1))}, {self.at(e)})", UNARY
+            return f"({target}){self.operand(inner, UNARY)}", UNARY
+        if kind.kind == "float":
+            return f"(float){self.operand(inner, UNARY)}", UNARY
+        if e.kind == "widen":
+            if kind.size <= 4 and not (isinstance(inner.type, EnumType) and kind.size == 4):
+                return self.e(inner)
+            if isinstance(inner, ir.Const) and isinstance(inner.type, Scalar):
+                return number(inner.value, kind), POSTFIX
+            return f"({target}){self.operand(inner, UNARY)}", UNARY
+        if e.kind == "sat":
+            have = inner.type
+            assert isinstance(have, Scalar)
+            if e.safe:
+                return f"({target}){self.operand(inner, UNARY)}", UNARY
+            if have.signed:
+                wide = "i64" if have.size == 8 else "i32"
+                unit_ = _scalar(wide)
+                if kind.high > unit_.high:
+                    low = syn_max(self, inner, wide)
+                    return f"({target}){low}", UNARY
+                return f"({target})syn_sat_{wide}({self.value(inner)}, {number(max(kind.low, unit_.low), unit_)}, {number(min(kind.high, unit_.high), unit_)})", UNARY
+            wide = "u64" if have.size == 8 else "u32"
+            unit_ = _scalar(wide)
+            return f"({target})syn_sat_{wide}({self.value(inner)}, {number(min(kind.high, unit_.high), unit_)})", UNARY
+        if e.kind == "exact" and self.names.checks and not e.safe:
+            have = inner.type
+            assert isinstance(have, (Scalar, EnumType))
+            signed = have.signed if isinstance(have, Scalar) else have.base.signed
+            if signed:
+                return f"({target})syn_fit_i({self.value(inner)}, {number(max(kind.low, -(1 << 63)), _scalar('i64'))}, {number(min(kind.high, (1 << 63) - 1), _scalar('i64'))}, {self.at(e)})", UNARY
+            return f"({target})syn_fit_u({self.value(inner)}, {number(kind.high, _scalar('u64'))}, {self.at(e)})", UNARY
+        if isinstance(inner, ir.Const) and isinstance(inner.type, Scalar) and kind.low <= inner.value <= kind.high and not inner.name:
+            return number(inner.value, kind), POSTFIX if inner.value >= 0 else UNARY
+        return f"({target}){self.operand(inner, UNARY)}", UNARY
+
+    def call(self, e: ir.Expr, outs: list[str]) -> str:
+        assert isinstance(e, (ir.Call, ir.TableCall))
+        args = ", ".join([self.value(a) for a in e.args] + outs)
+        if isinstance(e, ir.TableCall):
+            length = len(self.names.program.entries(e.table))
+            return f"{e.table.name}[syn_index({self.value(e.at)}, {length}u, {self.at(e)})]({args})"
+        return f"{e.function.c_name}({args})"
+
+    def e_Call(self, e: ir.Call) -> tuple[str, int]:
+        return self.call(e, []), POSTFIX
+
+    def e_TableCall(self, e: ir.TableCall) -> tuple[str, int]:
+        return self.call(e, []), POSTFIX
+
+    def e_Builtin(self, e: ir.Builtin) -> tuple[str, int]:
+        args = [self.value(a) for a in e.args]
+        if e.name in ("min", "max"):
+            if self.names.checks and e.type is F32:
+                args = [f"syn_not_nan({a}, {self.at(e)})" for a in args]
+            return f"syn_{e.name}_{unit(e.type)}({', '.join(args)})", POSTFIX
+        if e.name in ("bits", "from_bits"):
+            return f"syn_{e.name}({args[0]})", POSTFIX
+        if e.name == "isnan":
+            return f"__builtin_isnan({args[0]})", POSTFIX
+        if e.name in ("div_u64", "rem_u64"):
+            return f"syn_{e.name[:3]}_u64({args[0]}, {args[1]}, {self.at(e)})", POSTFIX
+        if e.name in ("div_floor", "mod_floor", "div_trunc", "rem_trunc"):
+            b = e.args[1]
+            if isinstance(b, ir.Const) and b.value > 0 and e.name.endswith("trunc"):
+                return f"{self.operand(e.args[0], 13)} {'/' if e.name[0] == 'd' else '%'} {self.operand(b, UNARY)}", 13
+            return f"syn_{e.name}_{unit(e.type)}({args[0]}, {args[1]}, {self.at(e)})", POSTFIX
+        if e.name == "copy":
+            return f"__builtin_memmove({args[0]}, {args[1]}, {e.args[0].type.size}u)", POSTFIX
+        if e.name == "aligned":
+            return f"((uintptr_t){self.operand(e.args[0], UNARY)} & ({args[1]} - 1u)) == 0", 9
+        if e.name == "move":
+            return f"__builtin_memmove({args[0]}, {args[1]}, {self.bytes(e, args[2])})", POSTFIX
+        if e.name == "fill":
+            element = e.args[0].type.element  # type: ignore[attr-defined]
+            if element.size == 1:
+                return f"__builtin_memset({args[0]}, {args[1]}, {args[2]})", POSTFIX
+            k = self.temp("k")
+            return f"for (uint32_t {k} = 0; {k} < {self.operand(e.args[2], 11)}; {k}++) {{ {self.operand(e.args[0], POSTFIX)}[{k}] = {args[1]}; }}", POSTFIX
+        if e.name == "load_acquire":
+            return f"__atomic_load_n({args[0]}, __ATOMIC_ACQUIRE)", POSTFIX
+        if e.name == "store_release":
+            return f"__atomic_store_n({args[0]}, {args[1]}, __ATOMIC_RELEASE)", POSTFIX
+        assert e.name == "fence"
+        return "__atomic_thread_fence(__ATOMIC_SEQ_CST)", POSTFIX
+
+    def bytes(self, e: ir.Builtin, count: str) -> str:
+        element = e.args[0].type.element  # type: ignore[attr-defined]
+        name = element.name if isinstance(element, StructType) else ctype(element)
+        return count if element.size == 1 else f"{self.operand(e.args[2], 13)} * sizeof({name})"
+
+
+def syn_max(emitter: FunctionEmitter, inner: ir.Expr, wide: str) -> str:
+    zero = number(0, _scalar(wide))
+    return f"syn_max_{wide}({emitter.value(inner)}, {zero})"
+
+
+def _scalar(name: str) -> Scalar:
+    from synapticos.lang.types import INTEGERS
+
+    return next(t for t in INTEGERS if t.name == name)
+
+
+def _below(x: float) -> float:
+    import struct
+
+    bits = struct.unpack("<I", struct.pack("<f", x))[0]
+    return struct.unpack("<f", struct.pack("<I", bits + 1))[0]
+
+
+def _rom(e: ir.Expr) -> bool:
+    return isinstance(e, ir.GlobalRef) and isinstance(e.thing, Rom)
+
+
+def _stored(e: ir.Expr) -> bool:
+    """A reference that a field holds (a pointer in C), not an embedded struct."""
+    return isinstance(e, (ir.FieldGet, ir.Index)) and isinstance(getattr(e, "field", None) and e.field.type, OptType)  # type: ignore[union-attr]
+
+
+def _assigned(body: list[ir.Stmt]) -> set[str]:
+    out: set[str] = set()
+    for s in body:
+        if isinstance(s, ir.Assign) and isinstance(s.target, ir.LocalRef):
+            out.add(s.target.local.name)
+        if isinstance(s, ir.Declare):
+            out.add(s.local.name)
+        if isinstance(s, ir.Unpack):
+            out |= {t[0].local.name for t in s.targets if t is not None}  # type: ignore[attr-defined]
+        for name in ("body", "orelse"):
+            out |= _assigned(getattr(s, name, []))
+        for _, inner in getattr(s, "cases", []):
+            out |= _assigned(inner)
+    return out
+
+
+def _jumps(body: list[ir.Stmt]) -> bool:
+    from .check import _breaks
+
+    return _breaks(body)
+
+
+def _read(body: list[ir.Stmt]) -> set[str]:
+    from .program import walk
+
+    out: set[str] = set()
+
+    def visit(e: ir.Expr) -> None:
+        if isinstance(e, ir.LocalRef):
+            out.add(e.local.name)
+
+    def statements(inner: list[ir.Stmt]) -> None:
+        for s in inner:
+            if isinstance(s, ir.Assign) and isinstance(s.target, ir.LocalRef):
+                walk([ir.Do(s.pos, s.value)], visit)
+                continue
+            if isinstance(s, ir.Unpack):
+                walk([ir.Do(s.pos, s.call)], visit)
+                continue
+            for name in ("value", "target", "call", "test", "start", "stop", "base", "count", "subject"):
+                e = getattr(s, name, None)
+                if isinstance(e, ir.Expr):
+                    walk([ir.Do(s.pos, e)], visit)
+            for e in getattr(s, "values", []):
+                walk([ir.Do(s.pos, e)], visit)
+            for name in ("body", "orelse"):
+                statements(getattr(s, name, []))
+            for _, below in getattr(s, "cases", []):
+                statements(below)
+
+    statements(body)
+    return out
+
+
+def signature(names: Names, function: Function, parameter_names: list[str] | None = None) -> str:
+    parameters, result = names.program.signature(function)
+    texts = [declare(kind, (parameter_names or [n for n, _ in parameters])[i]) for i, (_, kind) in enumerate(parameters)]
+    first = result
+    if isinstance(result, TupleType):
+        first = result.items[0]
+        texts += [declare_out(kind, f"out_{i}") for i, kind in enumerate(result.items) if i]
+    head = "void" if first is VOID else ctype(first)
+    space = "" if head.endswith("*") else " "
+    return f"{head}{space}{function.c_name}({', '.join(texts) or 'void'})"
+
+
+def declare_out(kind: Type, name: str) -> str:
+    return _star(ctype(kind)) + name
+
+
+def fn_type(kind: FnType) -> tuple[str, str]:
+    """(result, parameters) of a function pointer."""
+    result = kind.result
+    first = result.items[0] if isinstance(result, TupleType) else result
+    texts = [ctype(p) for p in kind.parameters]
+    if isinstance(result, TupleType):
+        texts += [_star(ctype(t)) for t in result.items[1:]]
+    return "void" if first is VOID else ctype(first), ", ".join(texts) or "void"
+
+
+class LineWriter:
+    """Text whose lines have the numbers of the Python's, by filling gaps, `#line` over long ones."""
+
+    def __init__(self, path: str) -> None:
+        self.file = source(path)
+        self.comments = self.file.comments()
+        self.out: list[str] = []
+        self.line = 0  # number of the next line, as the C compiler counts
+        self.current = ""
+
+    def function(self, made: ir.FnIR, pieces: list[tuple[int, int, str]], before: str = "") -> None:
+        if before:
+            self.out.append(before)
+        doc = made.doc.split("\n\n")[0].replace("*/", "* /").strip()
+        if doc:
+            self.out.append(f"/* {' '.join(doc.split())} */")
+        self.line = pieces[0][0]
+        self.out.append(f'#line {self.line} "{self.file.short}"')
+        self.current = ""
+        for line, depth, text in pieces:
+            self.advance(line, depth)
+            self.current += (" " if self.current.strip() else "    " * depth) + text
+        self.out.append(self.current)
+        self.current = ""
+
+    def advance(self, line: int, depth: int) -> None:
+        if line <= self.line:
+            return
+        self.out.append(self.current)
+        self.current = ""
+        self.line += 1
+        if line - self.line > 12 and not any(n in self.comments for n in range(self.line, line)):
+            self.out.append(f'#line {line} "{self.file.short}"')
+            self.line = line
+            return
+        while self.line < line:
+            comment = self.comments.get(self.line, "").replace("*/", "* /")
+            self.out.append("    " * depth + f"/* {comment} */" if comment else "")
+            self.line += 1
+
+    def text(self) -> str:
+        return "\n".join(self.out) + "\n"

@@ -1,0 +1,51 @@
+"""A build: root functions, values for capacities, rows of open tables, bytes of blobs. It gives three engines."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from synapticos.compiler import Program
+from synapticos.lang.words import Blob, Function, Table
+
+from .base import Engine
+
+ENGINES = ("checked", "native", "cortex-m")
+
+
+class Build:
+    """`Build(roots=[Arena.alloc], SLOTS=4).engine("native")`.
+
+    `tables` gives open tables their rows, `blobs` their bytes; capacities are keywords by their `param`'s name.
+    Raises LanguageError if the program is not kernel-Python, UserError if no compiler is installed.
+    """
+
+    def __init__(self, roots: list[Function], *, tables: dict[Table, list[Function]] | None = None,
+                 blobs: dict[Blob, bytes] | None = None, **params: int) -> None:  # fmt: skip
+        self.roots, self.tables, self.blobs, self.params = list(dict.fromkeys(roots)), tables or {}, blobs or {}, params
+
+    def program(self, pointer: int = 8) -> Program:
+        return Program.of(self.roots, self.params, pointer, self.tables, self.blobs)
+
+    def engine(self, name: str, *, checks: bool = False, compiler: str | None = None, sanitize: tuple[str, ...] = (),
+               board: Any = None, real_clock: bool = False) -> Engine:  # fmt: skip
+        """The build on an engine. `checks`: C that traps where checked CPython would."""
+        if name == "checked":
+            from .checked import CheckedEngine
+
+            return CheckedEngine(self.program(8), board)
+        if name == "native":
+            from .native import NativeEngine
+
+            return NativeEngine(self.program(8), self.roots, checks=checks, compiler=compiler, sanitize=sanitize, real_clock=real_clock)
+        if name == "cortex-m":
+            from .cortexm import CortexMEngine
+
+            return CortexMEngine(self.program(4), self.roots, checks=checks, compiler=compiler)
+        raise ValueError(f"{name} is no engine: {', '.join(ENGINES)}")
+
+
+@functools.cache
+def default_engine() -> Any:
+    """The checked engine on which a function runs that is called from plain Python."""
+    return Build([]).engine("checked")

@@ -1,0 +1,119 @@
+"""The cortex-m engine: the kernel as Thumb-2 for a Cortex-M33, function by function in the in-process emulator."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from synapticos import toolchain
+from synapticos.boards import bare
+from synapticos.compiler import Program
+from synapticos.compiler.c_files import CWriter
+from synapticos.emulator import Core, Exited, Fault, Panic
+from synapticos.boards.host import HostExit
+from synapticos.lang.trap import Trap
+from synapticos.lang.words import Function
+
+from .base import Engine
+
+
+def image(program: Program, roots: list[Function], *, checks: bool, compiler: str | None, flags: tuple[str, ...] = ("-O2", "-g")) -> Path:
+    """The ELF of a program's functions, from the cache or compiled."""
+    made = CWriter(program, roots, checks=checks, jumps=False).run()
+    chain = toolchain.find("cortex-m33", compiler)
+    script = bare.script()
+    name = "cortexm-" + toolchain.key(sorted((k, v) for k, v in made.files.items()), chain.name, chain.version, flags, script, *bare.SOURCES)
+
+    def make(folder: Path) -> None:
+        folder.mkdir()
+        for file, text in made.files.items():
+            (folder / file).write_bytes(text if isinstance(text, bytes) else text.encode())
+        (folder / "image.ld").write_text(script)
+        sources = [*(folder / u for u in made.units), *bare.SOURCES]
+        objects = chain.compile(sources, folder / "objects", [*flags, f"-I{folder}", f"-Wa,-I{folder}"], per_file=bare.PER_FILE)
+        chain.link(objects, folder / "image.elf", script=folder / "image.ld", keep=[t.symbol for t in made.thunks.values()])
+
+    return toolchain.cached(name, make) / "image.elf"
+
+
+class CoreBoard:
+    """The board of a bare core: time moves when it is moved."""
+
+    def __init__(self, core: Core) -> None:
+        self.core = core
+
+    @property
+    def now(self) -> int:
+        return self.core.ticks
+
+    @now.setter
+    def now(self, ticks: int) -> None:
+        self.core.ticks = ticks & 0xFFFFFFFF
+
+    def advance(self, ticks: int) -> None:
+        self.now = self.now + ticks
+
+    def take_console(self) -> bytes:
+        return self.core.take_console()
+
+    def set_argument(self, text: bytes) -> None:
+        self.core.set_argument(text)
+
+
+class CortexMEngine(Engine):
+    name = "cortex-m"
+    pointer = 4
+
+    def __init__(self, program: Program, roots: list[Function], *, checks: bool = False, compiler: str | None = None) -> None:
+        self.path = image(program, roots, checks=checks, compiler=compiler)
+        self.core = Core(self.path)
+        super().__init__(program, CoreBoard(self.core))
+        self.roots = set(roots)
+        self.instructions = 0  # of the last call, its thunk included
+        self._block = self.core.alloc(4096, 16)
+
+    def allocate(self, size: int, align: int, name: str) -> tuple[int, Any]:
+        address = self.core.alloc(size, align)
+        return address, _Cell(self.core, address)
+
+    def share(self, buffer: Any, name: str = "buffer") -> Any:
+        """An array of u8 with a copy of the bytes: the emulated core has memory of its own."""
+        from synapticos.lang import u8
+
+        return self.array(u8, bytes(memoryview(buffer).cast("B")), name)
+
+    def read(self, address: int, n: int) -> bytes:
+        return self.core.read(address, n)
+
+    def write(self, address: int, data: bytes) -> None:
+        self.core.write(address, data)
+
+    def __call__(self, function: Function, *arguments: Any) -> Any:
+        if function not in self.roots:
+            raise KeyError(f"{function.__name__} is not a root of this build: name it in Build(roots=[...])")
+        made, data = self.block(function, arguments)
+        self.core.write(self._block, bytes(data))
+        try:
+            self.instructions = self.core.call(made.symbol, self._block)
+        except Panic as panic:
+            from synapticos.compiler.parse import short_path
+
+            raise Trap("a check failed", short_path(self.short(panic.file_id)), panic.line) from None
+        except Exited as exited:
+            raise HostExit(exited.code) from None
+        except Fault as fault:
+            raise Trap(str(fault), fault.file or "", fault.line or 0) from fault
+        return self.results(made, self.core.read(self._block, made.size))
+
+
+class _Cell:
+    """Memory of the core, given back with the last object on it."""
+
+    def __init__(self, core: Core, address: int) -> None:
+        self.core, self.address = core, address
+
+    def __del__(self) -> None:
+        try:
+            self.core.free(self.address)
+        except Exception:  # noqa: BLE001, S110 - the interpreter may be ending
+            pass
