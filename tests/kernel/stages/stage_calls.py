@@ -74,7 +74,7 @@ def run(e: Any, name: str, array: Any, config: bytes | None = None, *, room: int
     if room is None:
         room = e(capacity, KINDS[name], x, given, n)
     y = e.new(Tensor, size=room, **BEFORE)
-    y_data = e.array(u8, max(room, 4))
+    y_data = e.array(u8, b"\xa5" * max(room, 4))
     before = bytes(y), bytes(y_data)
     status = Status(e(run_stage, KINDS[name], inputs, x, x_data, y, y_data, given, n))
     assert bytes(x_data) == (array.tobytes() or bytes(4)), "a stage does not write its input"

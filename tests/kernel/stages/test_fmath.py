@@ -24,7 +24,7 @@ any_number = st.floats(width=32, allow_nan=False)
 rounded = st.floats(-(2.0**25), 2.0**25, width=32) | st.integers(-200, 200).map(lambda n: n / 4) | any_number
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def e(engines):
     return engines(f32_exp, f32_log, f32_sin, f32_cos, f32_tanh, f32_sqrt, f32_floor, round_half_even, round_half_away)
 

@@ -13,7 +13,7 @@ from synapticos.kernel.tensor import Tensor
 from synapticos.lang import f32, pack, u8, unpack
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def e(engines):
     return engines(mfcc, mfcc_capacity, mfcc_check, fft_f32)
 
@@ -24,11 +24,11 @@ def config(rate=16000, length=256, filters=20, coefficients=10):
 
 def run(e, samples, room=4096, scratch=4096, size=None, **fields):
     samples = np.asarray(samples, np.float32)
-    y, y_data = e.new(Tensor, size=room, **BEFORE), e.array(u8, max(room, 4))
+    y, y_data = e.new(Tensor, size=room, **BEFORE), e.array(u8, b"\xa5" * max(room, 4))
     before = bytes(y)
     x, x_data = tensor(e, samples, size=size), e.array(u8, samples.tobytes())
     given_config = e.new(MfccConfig, **config(**fields))
-    status = Status(e(mfcc, x, x_data, y, y_data, given_config, e.array(u8, max(scratch, 4)), scratch))
+    status = Status(e(mfcc, x, x_data, y, y_data, given_config, e.array(u8, b"\xa5" * max(scratch, 4)), scratch))
     if status != Status.OK:
         assert bytes(y) == before
         return status
