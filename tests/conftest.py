@@ -45,7 +45,7 @@ def engine_of(name: str, roots: tuple[Function, ...], **options: Any) -> Engine:
     return _engines[key]
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=ENGINES, scope="session")
 def make(request: pytest.FixtureRequest) -> Callable[..., Engine]:
     """`e = make(Arena.alloc, Arena.reset, SLOTS=4)`: the test runs once on each engine."""
 
@@ -141,7 +141,7 @@ def _same(a: Any, b: Any) -> bool:
     return bool(a == b)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def engines() -> Callable[..., Engines]:
     """`e = engines(relu, SLOTS=4)`; `e(relu, ...)` runs on all engines that this machine has, and compares."""
 

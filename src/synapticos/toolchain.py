@@ -130,13 +130,14 @@ class Toolchain:
         return [out for _, out in work]
 
     def shared(
-        self, files: Iterable[Path], out: Path, flags: Sequence[str] = ("-O2", "-g"), *, sanitize: Sequence[str] = ()
+        self, files: Iterable[Path], out: Path, flags: Sequence[str] = ("-O2", "-g"), *, sanitize: Sequence[str] = (),
+        per_file: Mapping[str, Sequence[str]] | None = None,
     ) -> Path:
         """Compile `files` and link them as a shared library of the host."""
         if not self.target.is_host:
             raise ValueError(f"a shared library is for the host, not for {self.target.name}")
         with tempfile.TemporaryDirectory(prefix="syn-cc-") as scratch:
-            objects = self.compile(files, Path(scratch), flags, sanitize=sanitize)
+            objects = self.compile(files, Path(scratch), flags, sanitize=sanitize, per_file=per_file)
             link = [*self.command, "-shared", "-fPIC", *(str(o) for o in objects), "-o", str(out)]
             if sanitize:
                 link.append(f"-fsanitize={','.join(sanitize)}")

@@ -758,7 +758,9 @@ def _read(body: list[ir.Stmt]) -> set[str]:
 
 def signature(names: Names, function: Function, parameter_names: list[str] | None = None) -> str:
     parameters, result = names.program.signature(function)
-    texts = [declare(kind, (parameter_names or [n for n, _ in parameters])[i]) for i, (_, kind) in enumerate(parameters)]
+    spelled = parameter_names or [n + "_" if n in _RESERVED or n.startswith("_") else n for n, _ in parameters]
+    restrict = "restrict " if function.disjoint else ""
+    texts = [declare(kind, (restrict if isinstance(_bare(kind), PtrType) else "") + name) for name, (_, kind) in zip(spelled, parameters, strict=True)]
     first = result
     if isinstance(result, TupleType):
         first = result.items[0]
@@ -766,6 +768,10 @@ def signature(names: Names, function: Function, parameter_names: list[str] | Non
     head = "void" if first is VOID else ctype(first)
     space = "" if head.endswith("*") else " "
     return f"{head}{space}{function.c_name}({', '.join(texts) or 'void'})"
+
+
+def _bare(kind: Type) -> Type:
+    return kind.inner if isinstance(kind, OptType) else kind
 
 
 def declare_out(kind: Type, name: str) -> str:

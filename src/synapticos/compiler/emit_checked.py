@@ -6,7 +6,7 @@ import ast
 from typing import Any
 
 from synapticos.lang.checked import Places, helpers
-from synapticos.lang.memory import SIZE, P, Q, R, new_region
+from synapticos.lang.memory import P, Q, R, new_region
 from synapticos.lang.types import BOOL, F32, VOID, ArrayType, EnumType, OptType, PtrType, Scalar, StructType, TupleType, Type
 from synapticos.lang.words import Function, Rom, Static
 
@@ -70,11 +70,7 @@ class Checked:
 
     def _hal(self, function: Function) -> Any:
         def call(*arguments: Any) -> Any:
-            method = getattr(self.board, function.__name__)
-            plain = [
-                a.r.buffer[a.at * SIZE[a.k] : a.hi * SIZE[a.k]] if isinstance(a, P) else a for a in arguments
-            ]  # fmt: skip
-            return method(*plain)
+            return getattr(self.board, function.__name__)(*arguments)
 
         return call
 

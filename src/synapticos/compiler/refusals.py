@@ -61,7 +61,6 @@ OTHERS: list[tuple[str, str, bool]] = [
     ("a struct as a value", "copy(dst, src), or work on the reference", False),
     ("local(...) in a loop", "move it before the loop", True),
     ("static(...) outside a board's root", "keep state in a struct and pass it", False),
-    ("@fn(disjoint=True)", "leave it out: nothing may rely on it", True),
     ("mmio(...)", "ask the board through kernel/hal", True),
     ("In[T]", "write Ptr[T]", True),
     ("a shared struct that refuses pointers, @struct(shared=True)", "hold offsets", True),

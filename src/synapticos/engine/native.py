@@ -35,7 +35,8 @@ def library(program: Program, roots: list[Function], *, checks: bool, compiler: 
         for file, text in made.files.items():
             (folder / file).write_bytes(text if isinstance(text, bytes) else text.encode())
         units = [folder / u for u in made.units]
-        chain.shared([*units, *host.SOURCES], folder / "kernel.so", [*flags, f"-I{folder}", f"-Wa,-I{folder}", *_INCLUDE], sanitize=sanitize)
+        chain.shared([*units, *host.SOURCES], folder / "kernel.so", [*flags, f"-I{folder}", f"-Wa,-I{folder}", *_INCLUDE], sanitize=sanitize,
+                     per_file={} if sanitize else {"layers.c": ("-O3",)})
         (folder / "files.json").write_text(json.dumps(program.files))
 
     return toolchain.cached(name, make) / "kernel.so"
@@ -53,14 +54,13 @@ class NativeEngine(Engine):
         super().__init__(program, NativeBoard(self.ffi, self.lib, real_clock=real_clock))
         self.roots = set(roots)
         self._functions: dict[Function, Any] = {}
-        self._told = self.ffi.new("uint32_t[2]")
 
     def allocate(self, size: int, align: int, name: str) -> tuple[int, Any]:
         cell = self.ffi.gc(self.lib.malloc(size), self.lib.free, size)
         return int(self.ffi.cast("uintptr_t", cell)), cell
 
     def share(self, buffer: Any, name: str = "buffer") -> Obj:
-        """An array of u8 over somebody else's memory (a NumPy array), without a copy."""
+        """An array of u8 over somebody else's memory (a NumPy array), without a copy; the object holds it alive."""
         from synapticos.lang.types import U8, ArrayType
 
         cell = self.ffi.from_buffer("uint8_t[]", buffer)

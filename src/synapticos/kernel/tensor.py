@@ -47,11 +47,16 @@ class StageCall:
 
     inputs: u32  # tensors in `x`
     config_bytes: u32
+    scale: Shaped[Array[f32], MAX_STAGE_INPUTS]  # quantisation of each input; 0.0: not known
+    zero: Shaped[Array[i32], MAX_STAGE_INPUTS]
+    scratch_bytes: u32  # at `scratch`; 0: the kernel gives none
+    reserved: u32
     x: Shaped[Array[Tensor], MAX_STAGE_INPUTS]
     y: Tensor  # size: capacity on entry; the stage sets the final size, shape, ndim and dtype
     x_data: Shaped[Array[Ptr[u8]], MAX_STAGE_INPUTS]
     y_data: Ptr[u8]
     config: Ptr[u8] | None
+    scratch: Ptr[u8] | None  # alive within this step only
 
 
 StageFn = Fn[[StageCall], Status]

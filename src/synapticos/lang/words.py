@@ -240,10 +240,10 @@ def static(type: Any, count: Any = None, *, align: int = 0, section: str = "") -
 class Function:
     """A `@fn`: what was written, and a callable that runs on the checked engine."""
 
-    def __init__(self, python: Callable[..., Any], kind: str = "fn", *, pure: bool = False, inline: bool = False,
+    def __init__(self, python: Callable[..., Any], kind: str = "fn", *, pure: bool = False, inline: bool = False, disjoint: bool = False,
                  code: str = "", when: str = "", symbol: str = "", prefix: str = "") -> None:
         self.python, self.kind = python, kind
-        self.pure, self.inline, self.code, self.when = pure, inline, code, when
+        self.pure, self.inline, self.disjoint, self.code, self.when = pure, inline, disjoint, code, when
         self.symbol, self.prefix = symbol, prefix
         self.owner: type | None = None  # the struct whose method it is
         self.__name__, self.__doc__ = python.__name__, python.__doc__
@@ -285,11 +285,12 @@ class Function:
         return f"<{self.kind} {self.__qualname__} {self.file}:{self.line}>"
 
 
-def fn(python: Any = None, *, pure: bool = False, inline: bool = False) -> Any:
-    """Kernel-Python from here on. `pure`: writes nothing but its own locals, so calls to it may stand anywhere."""
+def fn(python: Any = None, *, pure: bool = False, inline: bool = False, disjoint: bool = False) -> Any:
+    """Kernel-Python from here on. `pure`: writes nothing but its own locals, so calls to it may stand anywhere.
+    `disjoint`: what its pointers reach while it runs does not overlap (`restrict` in C; checked runs compare bounds)."""
     if python is None:
-        return lambda f: Function(f, pure=pure, inline=inline)
-    return Function(python, pure=pure, inline=inline)
+        return lambda f: Function(f, pure=pure, inline=inline, disjoint=disjoint)
+    return Function(python, pure=pure, inline=inline, disjoint=disjoint)
 
 
 def intrinsic(code: str, *, when: str = "defined(__ARM_FEATURE_DSP)") -> Any:
