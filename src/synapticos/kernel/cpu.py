@@ -12,7 +12,7 @@ from synapticos.kernel.container import (
     Header, LayerCall, LayerCheck, ModelMemory, Quant, StepRecord, TensorRecord,
 )  # fmt: skip
 from synapticos.kernel.crc import crc32
-from synapticos.kernel.layers.checks import TOO_MUCH, times
+from synapticos.kernel.layers.checks import TOO_MUCH, product
 from synapticos.kernel.layers.tables import RUN, VALIDATE
 from synapticos.kernel.status import Status
 from synapticos.kernel.tensor import DType, Tensor
@@ -61,7 +61,8 @@ def header_status(m: ModelMemory) -> Status:
         return Status.NOTSUP
     # The checksum is of the header with its own four bytes 0.
     crc = crc32(m.container, HEADER_CRC_AT, 0)
-    crc = crc32(local(u8, 4), 4, crc)
+    zeros = local(u8, 4)
+    crc = crc32(zeros, 4, crc)
     crc = crc32(m.container[HEADER_CRC_AT + 4 :], HEADER_BYTES - HEADER_CRC_AT - 4, crc)
     if crc != header.header_crc:
         return Status.ILSEQ
@@ -124,7 +125,7 @@ def tensor_status(record: TensorRecord, header: Header, input_bytes: u32) -> Sta
         if d < record.rank:
             if record.shape[d] == 0:
                 return Status.INVAL
-            need = times(need, record.shape[d])
+            need = product(need, record.shape[d])
         elif record.shape[d] != 0:
             return Status.INVAL
     if need == TOO_MUCH or need != record.bytes:

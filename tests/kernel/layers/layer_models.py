@@ -43,13 +43,13 @@ class Model:
 
 
 def _weights(draw: Any, random: np.random.Generator, w: Writer, shape: tuple[int, ...], channels: int, axis: int,
-             x_scale: float, y_scale: float) -> tuple[int, int]:  # fmt: skip
-    """Weights and bias whose channels' scales give drawn ratios of sum to output."""
+             x_scale: float, y_scale: float, bare: bool = True) -> tuple[int, int]:  # fmt: skip
+    """Weights and bias whose channels' scales give drawn ratios of sum to output; `bare`: the bias may be missing."""
     each = draw(st.booleans())
     wanted = [draw(ratios) for _ in range(channels if each else 1)]
     w_scales = [float(np.float32(min(max(r * y_scale / x_scale, 1e-30), 1e30))) for r in wanted]
     k = w.constant("w", fill(random, draw(fills), shape), w_scales, axis)
-    if not draw(st.booleans()):
+    if bare and draw(st.booleans()):
         return k, -1
     limit = draw(st.sampled_from([100, 2**20, 2**29]))
     bias = random.integers(-limit, limit + 1, channels).astype(np.int32)
@@ -108,7 +108,8 @@ def depthwise_convolutions(draw: Any) -> Model:
     channels = depth * multiplier
     x, data, x_scale = _x(draw, random, w, (batch, x_h, x_w, depth))
     y_scale = draw(scales)
-    k, b = _weights(draw, random, w, (1, k_h, k_w, channels), channels, 3, x_scale, y_scale)
+    k, b = _weights(draw, random, w, (1, k_h, k_w, channels), channels, 3, x_scale, y_scale,
+                    bare=False)  # the reference kernels end the process without one
     shape = batch, _outputs(x_h, k_h, padding, s_h, d_h), _outputs(x_w, k_w, padding, s_w, d_w), channels
     y = w.tensor("y", shape, y_scale, draw(zeros))
     w.op("DEPTHWISE_CONV_2D", [x, k, b], [y], 3, "DepthwiseConv2DOptions", Padding=padding, StrideW=s_w, StrideH=s_h,

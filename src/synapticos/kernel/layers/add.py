@@ -14,7 +14,7 @@ from typing import Any
 
 from synapticos.lang import *
 from synapticos.kernel.container import LayerCall, LayerCheck
-from synapticos.kernel.layers.checks import apart, holds_i8, takes, times
+from synapticos.kernel.layers.checks import apart, holds_i8, product, takes
 from synapticos.kernel.layers.requant import MIN_SHIFT, OutputRange, high_mul, range_is_sound, round_shift, to_i8
 from synapticos.kernel.status import Status
 
@@ -50,7 +50,7 @@ def add_validate(check: LayerCheck) -> Status:
     if not takes(check, 2, ADD_PARAMS_BYTES, 0):
         return Status.INVAL
     p = view(AddParams, check.params)
-    size = times(p.rows, p.n)
+    size = product(p.rows, p.n)
     if not holds_i8(check, 0, size) or not holds_i8(check, 2, size) or check.rows > p.rows:
         return Status.INVAL
     if p.x2_step == p.n:

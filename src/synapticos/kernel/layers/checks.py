@@ -14,7 +14,7 @@ MAX_WINDOW: Final[u32] = 255  # of a filter, a stride or a dilation: 65535 * 255
 
 
 @fn(pure=True)
-def times(a: u32, b: u32) -> u32:
+def product(a: u32, b: u32) -> u32:
     """a * b, or TOO_MUCH if that is above MAX_BYTES. TOO_MUCH times anything but 0 is TOO_MUCH."""
     if a == 0 or b == 0:
         return 0
@@ -45,7 +45,7 @@ def holds_i32(check: LayerCheck, operand: u32, n: u32) -> bool:
     record = check.tensor(operand)
     if record is None or record.dtype != DTYPE_INT32 or record.space != 0:
         return False
-    return n != 0 and times(n, 4) == record.bytes
+    return n != 0 and product(n, 4) == record.bytes
 
 
 @fn(pure=True)
@@ -59,7 +59,7 @@ def takes(check: LayerCheck, inputs: u32, params_bytes: u32, scratch: u32) -> bo
 @fn(pure=True)
 def scales_are_sound(check: LayerCheck, operand: u32, n: u32) -> bool:
     """Whether the operand is a constant i32 [n, 2] of multipliers and shifts that `requantize` may be given."""
-    if not holds_i32(check, operand, times(n, 2)):
+    if not holds_i32(check, operand, product(n, 2)):
         return False
     record = check.tensor(operand)
     if record is None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from synapticos.lang import *
 from synapticos.kernel.container import MAX_OPERANDS, LayerCall, LayerCheck
-from synapticos.kernel.layers.checks import MAX_SIDE, apart, holds_bytes, times
+from synapticos.kernel.layers.checks import MAX_SIDE, apart, holds_bytes, product
 from synapticos.kernel.status import Status
 
 
@@ -36,10 +36,10 @@ def concat_validate(check: LayerCheck) -> Status:
     width: u32 = 0
     for i in range(check.inputs):
         # An operand that holds rows * n bytes keeps the sum of at most 7 of them far below 2**32.
-        if not holds_bytes(check, i, times(p.rows, p.n[i])):
+        if not holds_bytes(check, i, product(p.rows, p.n[i])):
             return Status.INVAL
         width += p.n[i]
-    if not holds_bytes(check, check.inputs, times(p.rows, width)) or not apart(check, False):
+    if not holds_bytes(check, check.inputs, product(p.rows, width)) or not apart(check, False):
         return Status.INVAL
     return Status.OK
 

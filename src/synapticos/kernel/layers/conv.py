@@ -16,7 +16,7 @@ from typing import Any
 
 from synapticos.lang import *
 from synapticos.kernel.container import LayerCall, LayerCheck
-from synapticos.kernel.layers.checks import MAX_SIDE, holds_i32, holds_i8, scales_are_sound, takes, times, trails
+from synapticos.kernel.layers.checks import MAX_SIDE, holds_i8, holds_i32, product, scales_are_sound, takes, trails
 from synapticos.kernel.layers.dot import MAX_DEPTH, dot_pixel
 from synapticos.kernel.layers.requant import OutputRange, range_is_sound
 from synapticos.kernel.layers.window import (
@@ -44,7 +44,7 @@ def conv_operands_fit(check: LayerCheck, p: ConvParams) -> bool:
     patch = window_patch_bytes(p.window)
     if patch > MAX_DEPTH or not holds_i8(check, 0, window_x_bytes(p.window)):
         return False
-    if not holds_i8(check, 1, times(patch, p.channels)) or not holds_i32(check, 2, p.channels):
+    if not holds_i8(check, 1, product(patch, p.channels)) or not holds_i32(check, 2, p.channels):
         return False
     if not scales_are_sound(check, 3, p.channels) or not holds_i8(check, 4, window_y_bytes(p.window, p.channels)):
         return False

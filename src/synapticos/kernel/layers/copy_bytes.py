@@ -9,7 +9,7 @@ from typing import Any
 
 from synapticos.lang import *
 from synapticos.kernel.container import LayerCall, LayerCheck
-from synapticos.kernel.layers.checks import apart, takes, times
+from synapticos.kernel.layers.checks import apart, product, takes
 from synapticos.kernel.status import Status
 
 
@@ -27,7 +27,7 @@ def copy_validate(check: LayerCheck) -> Status:
     if not takes(check, 1, COPY_PARAMS_BYTES, 0):
         return Status.INVAL
     p = view(CopyParams, check.params)
-    size = times(p.rows, p.row_bytes)
+    size = product(p.rows, p.row_bytes)
     x = check.tensor(0)
     y = check.tensor(1)
     if x is None or y is None or size == 0 or check.rows > p.rows:

@@ -15,7 +15,7 @@ from typing import Any
 
 from synapticos.lang import *
 from synapticos.kernel.container import LayerCall, LayerCheck
-from synapticos.kernel.layers.checks import MAX_SIDE, apart, holds_i8, holds_i32, scales_are_sound, takes, times
+from synapticos.kernel.layers.checks import MAX_SIDE, apart, holds_i8, holds_i32, product, scales_are_sound, takes
 from synapticos.kernel.layers.dot import MAX_DEPTH, dot_pixel
 from synapticos.kernel.layers.requant import OutputRange, range_is_sound, scale_is_sound
 from synapticos.kernel.status import Status
@@ -41,9 +41,9 @@ def dense_validate(check: LayerCheck) -> Status:
     p = view(DenseParams, check.params)
     if p.depth > MAX_DEPTH or p.channels > MAX_SIDE or check.rows > p.channels or not range_is_sound(p.out):
         return Status.INVAL
-    if not holds_i8(check, 0, times(p.batch, p.depth)) or not holds_i8(check, 1, times(p.channels, p.depth)):
+    if not holds_i8(check, 0, product(p.batch, p.depth)) or not holds_i8(check, 1, product(p.channels, p.depth)):
         return Status.INVAL
-    if not holds_i32(check, 2, p.channels) or not holds_i8(check, 4, times(p.batch, p.channels)):
+    if not holds_i32(check, 2, p.channels) or not holds_i8(check, 4, product(p.batch, p.channels)):
         return Status.INVAL
     if check.tensor(3) is None:
         if not scale_is_sound(p.multiplier, p.shift):

@@ -16,7 +16,7 @@ from typing import Any
 
 from synapticos.lang import *
 from synapticos.kernel.container import LayerCall, LayerCheck
-from synapticos.kernel.layers.checks import MAX_SIDE, holds_i32, holds_i8, scales_are_sound, takes, times, trails
+from synapticos.kernel.layers.checks import MAX_SIDE, holds_i8, holds_i32, product, scales_are_sound, takes, trails
 from synapticos.kernel.layers.requant import OutputRange, range_is_sound, requantize, to_i8
 from synapticos.kernel.layers.window import (
     Window, gather, window_is_sound, window_patch_bytes, window_rows, window_x_bytes, window_y_bytes,
@@ -40,10 +40,10 @@ def depthwise_operands_fit(check: LayerCheck, p: DepthwiseParams) -> bool:
     """Whether x, w, bias, scale and y have the sizes that the parameters say, and scratch holds sums and patch."""
     if not window_is_sound(p.window) or p.multiplier == 0 or p.multiplier > MAX_SIDE:
         return False
-    channels = times(p.window.depth, p.multiplier)
+    channels = product(p.window.depth, p.multiplier)
     if channels > MAX_SIDE or not holds_i8(check, 0, window_x_bytes(p.window)):
         return False
-    if not holds_i8(check, 1, times(times(p.window.k_h, p.window.k_w), channels)) or not holds_i32(check, 2, channels):
+    if not holds_i8(check, 1, product(product(p.window.k_h, p.window.k_w), channels)) or not holds_i32(check, 2, channels):
         return False
     if not scales_are_sound(check, 3, channels) or not holds_i8(check, 4, window_y_bytes(p.window, channels)):
         return False

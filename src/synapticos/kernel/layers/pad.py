@@ -12,7 +12,7 @@ from typing import Any
 
 from synapticos.lang import *
 from synapticos.kernel.container import LayerCall, LayerCheck
-from synapticos.kernel.layers.checks import MAX_SIDE, holds_i8, takes, times, trails
+from synapticos.kernel.layers.checks import MAX_SIDE, holds_i8, product, takes, trails
 from synapticos.kernel.status import Status
 
 
@@ -38,11 +38,11 @@ def pad_validate(check: LayerCheck) -> Status:
         # x lies inside y, so a line of x never leaves its line of y.
         if p.before[d] + p.x[d] > p.y[d]:
             return Status.INVAL
-    if not holds_i8(check, 0, times(times(times(p.x[0], p.x[1]), p.x[2]), p.x[3])):
+    if not holds_i8(check, 0, product(product(product(p.x[0], p.x[1]), p.x[2]), p.x[3])):
         return Status.INVAL
-    if not holds_i8(check, 1, times(times(times(p.y[0], p.y[1]), p.y[2]), p.y[3])):
+    if not holds_i8(check, 1, product(product(product(p.y[0], p.y[1]), p.y[2]), p.y[3])):
         return Status.INVAL
-    if check.rows > times(times(p.y[0], p.y[1]), p.y[2]) or p.value < -128 or p.value > 127 or not trails(check):
+    if check.rows > product(product(p.y[0], p.y[1]), p.y[2]) or p.value < -128 or p.value > 127 or not trails(check):
         return Status.INVAL
     return Status.OK
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from synapticos.lang import *
 from synapticos.kernel.container import LayerCall, LayerCheck
-from synapticos.kernel.layers.checks import apart, holds_i8, takes, times
+from synapticos.kernel.layers.checks import apart, holds_i8, product, takes
 from synapticos.kernel.layers.requant import OutputRange, range_is_sound, requantize, scale_is_sound, to_i8
 from synapticos.kernel.status import Status
 
@@ -35,7 +35,7 @@ def requantize_validate(check: LayerCheck) -> Status:
     if not takes(check, 1, REQUANTIZE_PARAMS_BYTES, 0):
         return Status.INVAL
     p = view(RequantizeParams, check.params)
-    size = times(p.rows, p.n)
+    size = product(p.rows, p.n)
     if not holds_i8(check, 0, size) or not holds_i8(check, 1, size) or check.rows > p.rows:
         return Status.INVAL
     if p.x_zero < -128 or p.x_zero > 127 or not scale_is_sound(p.multiplier, p.shift) or not range_is_sound(p.out):

@@ -15,7 +15,7 @@ from typing import Any
 
 from synapticos.lang import *
 from synapticos.kernel.container import LayerCall, LayerCheck
-from synapticos.kernel.layers.checks import apart, holds_i8, takes, times
+from synapticos.kernel.layers.checks import apart, holds_i8, product, takes
 from synapticos.kernel.layers.requant import high_mul, round_shift
 from synapticos.kernel.status import Status
 
@@ -44,7 +44,7 @@ def softmax_validate(check: LayerCheck) -> Status:
     if not takes(check, 1, SOFTMAX_PARAMS_BYTES, 0):
         return Status.INVAL
     p = view(SoftmaxParams, check.params)
-    size = times(p.rows, p.n)
+    size = product(p.rows, p.n)
     if p.n > MAX_CLASSES or check.rows > p.rows or not holds_i8(check, 0, size) or not holds_i8(check, 1, size):
         return Status.INVAL
     if p.multiplier < 0 or p.shift > 30 or p.d_min > 0 or p.d_min < -255 or not apart(check, True):
@@ -78,7 +78,8 @@ def exp_q5(a: i32) -> i32:
 @fn(pure=True)
 def saturating_left(x: i32, count: u32) -> i32:
     """x << count, clamped to i32; `count` is 1..30."""
-    limit = i32((u32(1) << (31 - count)) - 1)
+    room = 31 - count
+    limit = i32((u32(1) << room) - 1)
     if x > limit:
         return 2147483647
     if x < -limit:

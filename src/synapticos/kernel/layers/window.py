@@ -12,7 +12,7 @@ Rows of a step are output rows: row r is line r % y_h of picture r // y_h.
 from typing import Any
 
 from synapticos.lang import *
-from synapticos.kernel.layers.checks import MAX_SIDE, MAX_WINDOW, times
+from synapticos.kernel.layers.checks import MAX_SIDE, MAX_WINDOW, product
 from synapticos.kernel.layers.variants import Unsupported
 
 
@@ -54,22 +54,22 @@ def window_is_sound(win: Window) -> bool:
 
 @fn(pure=True)
 def window_x_bytes(win: Window) -> u32:
-    return times(times(times(win.batch, win.x_h), win.x_w), win.depth)
+    return product(product(product(win.batch, win.x_h), win.x_w), win.depth)
 
 
 @fn(pure=True)
 def window_y_bytes(win: Window, channels: u32) -> u32:
-    return times(times(times(win.batch, win.y_h), win.y_w), channels)
+    return product(product(product(win.batch, win.y_h), win.y_w), channels)
 
 
 @fn(pure=True)
 def window_patch_bytes(win: Window) -> u32:
-    return times(times(win.k_h, win.k_w), win.depth)
+    return product(product(win.k_h, win.k_w), win.depth)
 
 
 @fn(pure=True)
 def window_rows(win: Window) -> u32:
-    return times(win.batch, win.y_h)
+    return product(win.batch, win.y_h)
 
 
 @fn(pure=True)
