@@ -117,6 +117,13 @@ def test_all_that_cannot_be_compiled_is_in_one_report():
     assert len(json.loads(json.dumps(caught.value.to_json()))["problems"]) == 3
 
 
+def test_the_list_of_operators_is_the_reader_s_own_table():
+    from synapticos.importers.tflite import OPERATORS, supported
+
+    assert [kind for kind, _, _ in supported()] == sorted(OPERATORS)
+    assert ("CONV_2D", 3, "int8, int8, int32? -> int8") in supported()
+
+
 def test_what_a_layer_refuses_is_in_the_same_report():
     m = Layers(4)
     x = m.tensor("x", (1, 8, 8, 4), 0.1, 0)

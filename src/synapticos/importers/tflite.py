@@ -44,7 +44,13 @@ class Form:
 
     @property
     def words(self) -> str:
-        return f"version 1 to {self.version}, {', '.join(self.inputs)} -> int8"
+        versions = "version 1" if self.version == 1 else f"version 1 to {self.version}"
+        return f"{versions}, {self.types}"
+
+    @property
+    def types(self) -> str:
+        """ "?": may be missing; "...": any number more."""
+        return f"{', '.join(self.inputs)} -> int8"
 
 
 class Damaged(Exception):
@@ -245,16 +251,22 @@ OPERATORS = {
 }
 NEAREST = {  # for operators we do not have: what does the same, or nearly
     "DEQUANTIZE": "no operator: convert with inference_input_type and inference_output_type int8",
+    "EXPAND_DIMS": "RESHAPE",
+    "FAKE_QUANT": "no operator: convert with full integer quantization",
     "LEAKY_RELU": "RELU fused into the layer before",
     "LOGISTIC": "SOFTMAX over two outputs, or a stage of the app",
     "MEAN": "AVERAGE_POOL_2D over the whole picture",
+    "PADV2": "PAD",
     "RELU": "RELU fused into the layer before",
     "RELU6": "RELU6 fused into the layer before",
+    "RELU_N1_TO_1": "RELU_N1_TO_1 fused into the layer before",
     "SQUEEZE": "RESHAPE",
-    "EXPAND_DIMS": "RESHAPE",
-    "PADV2": "PAD",
-    "TRANSPOSE_CONV": "CONV_2D",
 }
+
+
+def supported() -> list[tuple[str, int, str]]:
+    """Each operator that can be compiled, the newest version of it that is understood, and its operands' types."""
+    return [(kind, form.version, form.types) for kind, form in sorted(OPERATORS.items())]
 
 
 # ---- the file as plain records ----
@@ -487,8 +499,7 @@ class _Builder:
             return Problem(index, raw.kind, raw.version, shown, names, fact, nearest)
 
         if form is None:
-            nearest = NEAREST.get(raw.kind, "none (" + ", ".join(OPERATORS) + ")")
-            return problem("unknown operator", nearest)
+            return problem("unknown operator", NEAREST.get(raw.kind, "none"))
         nearest = f"{raw.kind} {form.words}"
         if not 1 <= raw.version <= form.version:
             return problem(f"version {raw.version} is newer than {form.version}", nearest)
