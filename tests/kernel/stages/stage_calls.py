@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from synapticos.kernel.stages.tables import BUILTINS, KINDS, ROWS, capacity, check_config, config_size
+from synapticos.kernel.stages.tables import BUILTINS, KINDS, ROWS, capacity, check_config, config_size, scratch_size
 from synapticos.kernel.status import Status
 from synapticos.kernel.tensor import DType, StageCall, Tensor
 from synapticos.lang import *
@@ -16,6 +16,7 @@ BEFORE = dict(dtype=DType.INT16, ndim=1, shape=[7, 7, 7, 7])  # how a result is 
 @fn
 def run_stage(kind: u32, inputs: u32, x: Tensor, x_data: Ptr[u8], y: Tensor, y_data: Ptr[u8], config: Ptr[u8] | None, config_bytes: u32) -> Status:
     call = local(StageCall)
+    scratch = local(f32, 1024)
     call.inputs = inputs
     copy(call.x[0], x)
     call.x_data[0] = x_data
@@ -23,12 +24,14 @@ def run_stage(kind: u32, inputs: u32, x: Tensor, x_data: Ptr[u8], y: Tensor, y_d
     call.y_data = y_data
     call.config = config
     call.config_bytes = config_bytes
+    call.scratch = view(u8, scratch)
+    call.scratch_bytes = scratch_size(kind, config, config_bytes)
     status = BUILTINS[kind](call)
     copy(y, call.y)
     return status
 
 
-ROOTS = (run_stage, capacity, check_config, config_size)
+ROOTS = (run_stage, capacity, check_config, config_size, scratch_size)
 
 
 class Result(NamedTuple):

@@ -2,9 +2,10 @@ import math
 
 import numpy as np
 import pytest
+import stage_calls
 from hypothesis import given
 from hypothesis import strategies as st
-from stage_calls import BEFORE, tensor
+from stage_calls import BEFORE, ROOTS, tensor
 
 from synapticos.kernel.stages.fft import fft_f32
 from synapticos.kernel.stages.mfcc import MfccConfig, mfcc, mfcc_capacity, mfcc_check
@@ -15,7 +16,7 @@ from synapticos.lang import f32, pack, u8, unpack
 
 @pytest.fixture
 def e(engines):
-    return engines(mfcc, mfcc_capacity, mfcc_check, fft_f32)
+    return engines(mfcc, mfcc_capacity, mfcc_check, fft_f32, *ROOTS)
 
 
 def config(rate=16000, length=256, filters=20, coefficients=10):
@@ -94,6 +95,15 @@ def test_what_it_refuses(e):
     assert run(e, samples, room=39) == Status.NOMEM and run(e, samples, scratch=2047) == Status.NOMEM
     assert run(e, samples, size=1196) == Status.INVAL
     assert run(e, samples, room=40, scratch=2048).shape == (1, 10)
+
+
+def test_its_row_in_the_table_gives_the_same(e):
+    samples = np.sin(np.arange(64, dtype=np.float32))
+    row = stage_calls.run(e, "mfcc", samples, pack(MfccConfig, **config(length=32)))
+    np.testing.assert_array_equal(row.array, run(e, samples, length=32))
+    assert stage_calls.run(e, "mfcc", samples, None).status == Status.INVAL
+    assert stage_calls.run(e, "mfcc", samples, pack(MfccConfig, **config(length=32)), inputs=2).status == Status.INVAL
+    assert stage_calls.run(e, "mfcc", samples, pack(MfccConfig, **config(length=32)), room=79).status == Status.NOMEM
 
 
 def test_room_for_the_result(e):

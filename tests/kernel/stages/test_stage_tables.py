@@ -3,7 +3,7 @@ import pytest
 from stage_calls import config_bytes, run, tensor
 
 from synapticos.kernel.stages import tables
-from synapticos.kernel.stages.tables import KINDS, ROWS, STAGE_NAMES, capacity, check_config, config_size
+from synapticos.kernel.stages.tables import KINDS, ROWS, STAGE_NAMES, capacity, check_config, config_size, scratch_size
 from synapticos.kernel.status import Status
 from synapticos.lang import sizeof, u8
 
@@ -16,7 +16,7 @@ def room(e, kind, array, config=None, **declared):
 
 
 def test_numbers_names_and_constants_agree():
-    assert STAGE_NAMES == list(KINDS) == "resize normalize quantize dequantize softmax argmax top_k nms fit".split()
+    assert STAGE_NAMES == list(KINDS) == "resize normalize quantize dequantize softmax argmax top_k nms fit mfcc".split()
     for name, number in KINDS.items():
         assert getattr(tables, f"KIND_{name.upper()}") == number
 
@@ -37,6 +37,8 @@ def test_numbers_names_and_constants_agree():
         ("top_k", np.zeros(10, np.int8), dict(k=0), 64),
         ("nms", np.zeros((5, 6), np.float32), dict(max_boxes=1), 120),
         ("fit", BYTES, dict(w=5, h=7, channels=3), 105),
+        ("mfcc", np.zeros(600, np.float32), dict(frame_len=256, num_coeffs=10), 80),
+        ("mfcc", np.zeros(600, np.float32), dict(frame_len=0, num_coeffs=10), 9600),
     ],
 )
 def test_room_for_a_result(e, name, array, fields, want):
@@ -62,11 +64,13 @@ def test_config_sizes(e):
 GOOD = {
     "resize": dict(w=1, h=1), "normalize": dict(std=[1], channels=1), "quantize": dict(scale=1), "dequantize": dict(scale=0),
     "softmax": dict(scale=2), "top_k": dict(k=16), "nms": dict(max_boxes=1), "fit": dict(w=1, h=1, channels=1, std=[1], scale=1),
+    "mfcc": dict(sample_rate_hz=1, frame_len=8, num_mel=1, num_coeffs=1),
 }  # fmt: skip
 BAD = {
     "resize": [dict(w=1)], "normalize": [dict(channels=1), dict(std=[1] * 4, channels=5)], "quantize": [dict(), dict(scale=float("nan"))],
     "dequantize": [dict(scale=float("inf"))], "softmax": [dict(scale=float("inf"))], "top_k": [dict(), dict(k=17)],
     "nms": [dict(), dict(max_boxes=1, iou_threshold=float("nan"))], "fit": [dict(), {**GOOD["fit"], "scale": 0}],
+    "mfcc": [dict(), {**GOOD["mfcc"], "frame_len": 12}, {**GOOD["mfcc"], "num_coeffs": 2}],
 }  # fmt: skip
 
 
@@ -99,3 +103,10 @@ def test_the_published_chain_ends_in_its_record(e):
     answer[int(x.view(np.uint8).astype(int).sum()) % 10] = 127
     ((index, score),) = run(e, "argmax", run(e, "softmax", answer).array).records
     assert index == 8 and score > 0.99
+
+
+def test_only_mfcc_needs_scratch(e):
+    config = config_bytes("mfcc", frame_len=256)
+    assert e(scratch_size, KINDS["mfcc"], e.array(u8, config), len(config)) == 2048
+    assert e(scratch_size, KINDS["mfcc"], None, 0) == 0
+    assert e(scratch_size, KINDS["fit"], None, 0) == 0 and e(scratch_size, 1000, None, 0) == 0

@@ -14,7 +14,7 @@ from synapticos.kernel.fmath import f32_cos, f32_exp, f32_log
 from synapticos.kernel.stages.fft import fft_f32, is_fft_length
 from synapticos.kernel.stages.operands import describe, is_whole, saturated
 from synapticos.kernel.status import Status
-from synapticos.kernel.tensor import DType, Tensor
+from synapticos.kernel.tensor import DType, StageCall, Tensor
 
 MAX_MEL: Final[u32] = 32
 MIN_FRAME: Final[u32] = 8
@@ -160,3 +160,25 @@ def mfcc_capacity(x: Tensor, config: Ptr[u8] | None, config_bytes: u32) -> u32:
     if c.frame_len == 0:
         return 0
     return saturated(u64(x.size // 4 // u32(c.frame_len)) * c.num_coeffs * 4)
+
+
+@fn
+def mfcc_scratch(config: Ptr[u8] | None, config_bytes: u32) -> u32:
+    """8 bytes a sample of a frame; 0 where there is no telling."""
+    if config is None or config_bytes != MFCC_CONFIG_BYTES:
+        return 0
+    return u32(view(MfccConfig, config).frame_len) * 8
+
+
+@fn
+def mfcc_stage(call: StageCall) -> Status:
+    """NOMEM also where the kernel gives no scratch."""
+    config = call.config
+    scratch = call.scratch
+    if call.inputs != 1 or config is None or call.config_bytes != MFCC_CONFIG_BYTES:
+        return Status.INVAL
+    if scratch is None:
+        if mfcc_check(config, call.config_bytes) != Status.OK:
+            return Status.INVAL
+        return Status.NOMEM
+    return mfcc(call.x[0], call.x_data[0], call.y, call.y_data, view(MfccConfig, config), scratch, call.scratch_bytes)

@@ -10,6 +10,7 @@ from synapticos.lang import *
 from synapticos.kernel.stages.argmax import argmax_capacity, argmax_check, argmax_stage
 from synapticos.kernel.stages.dequantize import dequantize_capacity, dequantize_check, dequantize_stage
 from synapticos.kernel.stages.fit import FitConfig, fit_capacity, fit_check, fit_stage
+from synapticos.kernel.stages.mfcc import MfccConfig, mfcc_capacity, mfcc_check, mfcc_scratch, mfcc_stage
 from synapticos.kernel.stages.nms import NmsConfig, nms_capacity, nms_check, nms_stage
 from synapticos.kernel.stages.normalize import NormalizeConfig, normalize_capacity, normalize_check, normalize_stage
 from synapticos.kernel.stages.operands import Quantization, saturated
@@ -41,6 +42,7 @@ ROWS = [
     Row("top_k", top_k_stage, top_k_capacity, top_k_check, TopKConfig),
     Row("nms", nms_stage, nms_capacity, nms_check, NmsConfig),
     Row("fit", fit_stage, fit_capacity, fit_check, FitConfig),
+    Row("mfcc", mfcc_stage, mfcc_capacity, mfcc_check, MfccConfig),
 ]
 STAGE_NAMES = [row.name for row in ROWS]  # the place is the number
 KINDS = {row.name: number for number, row in enumerate(ROWS)}
@@ -54,6 +56,7 @@ KIND_ARGMAX: Final[u32] = 5
 KIND_TOP_K: Final[u32] = 6
 KIND_NMS: Final[u32] = 7
 KIND_FIT: Final[u32] = 8
+KIND_MFCC: Final[u32] = 9
 KIND_COUNT = len(ROWS)
 
 CapacityFn = Fn[[Tensor, Ptr[u8] | None, u32], u32]
@@ -90,3 +93,11 @@ def config_size(kind: u32) -> u32:
     if kind >= KIND_COUNT:
         return 0
     return u32(CONFIG_BYTES[kind])
+
+
+@fn
+def scratch_size(kind: u32, config: Ptr[u8] | None, config_bytes: u32) -> u32:
+    """Bytes of scratch that stage `kind` needs within its step, 16-aligned as all scratch; of other stages nothing is known: 0."""
+    if kind == KIND_MFCC:
+        return mfcc_scratch(config, config_bytes)
+    return 0
