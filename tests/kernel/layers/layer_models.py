@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tools"))
-from tflite_writer import Writer  # noqa: E402
+from tflite_writer import Writer
 
 ACTIVATIONS = {"NONE": 0, "RELU": 1, "RELU_N1_TO_1": 2, "RELU6": 3}
 SAME, VALID = 0, 1

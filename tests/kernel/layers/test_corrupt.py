@@ -5,7 +5,6 @@ and scratch must be untouched on every engine.
 """
 
 import zlib
-from pathlib import Path
 
 import numpy as np
 import pytest

@@ -2,13 +2,13 @@
 
 from fractions import Fraction
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from layer_reference import fixed, half_away, half_up
 
 from synapticos.kernel.layers.quantize import multiplier_of
 from synapticos.kernel.layers.requant import high_mul, requantize, round_shift
-import pytest
 
 EDGES = [-(2**31), -(2**31) + 1, -(2**30), -1, 0, 1, 2**30 - 1, 2**30, 2**31 - 1]
 words = st.one_of(st.sampled_from(EDGES), st.integers(-(2**31), 2**31 - 1))
