@@ -39,6 +39,7 @@ class Compiled:
     layers: list[LayerPlan] = field(repr=False)  # one for each of plan.steps
     container: bytes = field(repr=False)
     info: ModelInfo = field(repr=False)
+    max_step: int | None = None
 
     @property
     def frame_bytes(self) -> int:
@@ -84,7 +85,7 @@ def compile_model(
     if ram is not None and plan.ram > ram:
         raise ArenaTooSmall(graph.where, plan, ram)
     data = _write(graph, name or graph.name, plan, layers, max_step, answers)
-    return Compiled(graph, plan, layers, data, describe(graph, plan, layers, len(data), name or graph.name))
+    return Compiled(graph, plan, layers, data, describe(graph, plan, layers, len(data), name or graph.name), max_step)
 
 
 def _plan_layers(graph: Graph, steps: Sequence[Op]) -> list[LayerPlan]:
