@@ -138,7 +138,7 @@ class Toolchain:
             raise ValueError(f"a shared library is for the host, not for {self.target.name}")
         with tempfile.TemporaryDirectory(prefix="syn-cc-") as scratch:
             objects = self.compile(files, Path(scratch), flags, sanitize=sanitize, per_file=per_file)
-            link = [*self.command, "-shared", "-fPIC", *(str(o) for o in objects), "-o", str(out)]
+            link = [*self.command, "-shared", "-fPIC", "-Wl,-Bsymbolic", *(str(o) for o in objects), "-o", str(out)]
             if sanitize:
                 link.append(f"-fsanitize={','.join(sanitize)}")
             elif self.is_zig:
