@@ -41,9 +41,10 @@ class Need:
     scratch_bytes: u32  # within one step
     persistent_bytes: u32  # from run to run
     input_bytes: u32  # 0: any
-    output_bytes: u32  # 0: as the record says
     steps: u32
     outputs: u32
+    raw: bool  # outputs are bytes whose type and shape the model's record says
+    reserved: Shaped[Array[u8], 3]
 
 
 @struct

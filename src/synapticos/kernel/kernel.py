@@ -1,6 +1,6 @@
 """Kernel: all state of one core in one struct, passed by reference.
 
-Everything before `regions` has equal bytes on every engine. `kernel_boot` sets every field, so the struct may lie in
+Everything before `board` has equal bytes on every engine. `kernel_boot` sets every field, so the struct may lie in
 memory that holds anything.
 """
 
@@ -58,7 +58,6 @@ class Kernel:
     frames: Shaped[Array[Frame], FRAMES]
     stats: Stats
     note: Note
-    board: u32
     posted: u32  # bit n: something was posted to job slot n
     next_id: u32
     next_sequence: u32
@@ -76,6 +75,8 @@ class Kernel:
     npu: Npu
     profile: Profile
     log: Log
+    board: u32  # the board's number, from here on engines may differ
+    reserved_end: u32
     regions: Regions  # last
 
 

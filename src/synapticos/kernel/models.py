@@ -11,7 +11,7 @@ from synapticos.kernel.container import ModelMemory
 from synapticos.kernel.crc import crc32
 from synapticos.kernel.kernel import Kernel
 from synapticos.kernel.model import Model, ModelInfo, ModelState
-from synapticos.kernel.npu import CAPS, LOAD, NEED, npu_clear
+from synapticos.kernel.npu import BACKEND_CAPS, BACKEND_LOAD, BACKEND_NEED, npu_clear
 from synapticos.kernel.region import REGION_ARENA, REGION_MODEL
 from synapticos.kernel.sched import any_begun, sched_quiesce, sched_release
 from synapticos.kernel.status import Status
@@ -66,7 +66,7 @@ def model_set_payload(kernel: Kernel, handle: u32, region: u32, at: u32, bytes: 
     Returns OK; INVAL for a bad handle, backend, or bytes outside the region; BUSY while it is loaded.
     """
     model = kernel.models.find(handle)
-    if model is None or backend >= len(CAPS):
+    if model is None or backend >= len(BACKEND_CAPS):
         return Status.INVAL
     if model.state == ModelState.LOADED and model.bytes != 0:
         return Status.BUSY
@@ -79,7 +79,7 @@ def model_set_payload(kernel: Kernel, handle: u32, region: u32, at: u32, bytes: 
     model.bytes = bytes
     model.backend = u8(backend)
     caps = local(Caps)
-    CAPS[backend](caps)
+    BACKEND_CAPS[backend](caps)
     model.exclusive = caps.exclusive
     return Status.OK
 
@@ -142,9 +142,9 @@ def load_payload(kernel: Kernel, model: Model, handle: u32) -> Status:
     m.frame_bytes = arena.size
     m.scratch_bytes = arena.scratch_size
     m.persistent_bytes = arena.size
-    check(LOAD[model.backend](m))
+    check(BACKEND_LOAD[model.backend](m))
     need = local(Need)
-    NEED[model.backend](m, need)
+    BACKEND_NEED[model.backend](m, need)
     if need.outputs == 0 or need.outputs > MAX_STAGE_INPUTS:
         return refuse(kernel.note, Status.NOTSUP, f"a model of {need.outputs} outputs; a stage takes at most {MAX_STAGE_INPUTS}")
     if need.frame_bytes > arena.size or need.scratch_bytes > arena.scratch_size:
@@ -156,8 +156,6 @@ def load_payload(kernel: Kernel, model: Model, handle: u32) -> Status:
     model.frame_bytes = need.frame_bytes
     if need.input_bytes != 0:
         model.info.input_size = need.input_bytes
-    if need.output_bytes != 0:
-        model.info.output_size = need.output_bytes
     if model.exclusive:
         if not kernel.npu.initialised:
             return Status.PERM

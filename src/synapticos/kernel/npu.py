@@ -20,12 +20,12 @@ from synapticos.kernel.tensor import Tensor
 BACKEND_STUB: Final[u32] = 0
 BACKEND_CPU: Final[u32] = 1  # where a build has it
 
-CAPS = table(CapsFn, [stub_caps], open=True)
-LOAD = table(LoadFn, [stub_load], open=True)
-NEED = table(NeedFn, [stub_need], open=True)
-STEP = table(StepFn, [stub_step], open=True)
-RUN = table(RunFn, [stub_run], open=True)
-OUTPUT = table(OutputFn, [stub_output], open=True)
+BACKEND_CAPS = table(CapsFn, [stub_caps], open=True)
+BACKEND_LOAD = table(LoadFn, [stub_load], open=True)
+BACKEND_NEED = table(NeedFn, [stub_need], open=True)
+BACKEND_STEP = table(StepFn, [stub_step], open=True)
+BACKEND_RUN = table(RunFn, [stub_run], open=True)
+BACKEND_OUTPUT = table(OutputFn, [stub_output], open=True)
 
 
 @fn
@@ -65,7 +65,7 @@ def npu_get_caps(kernel: Kernel, out: Caps | None) -> Status:
     if out is None:
         return Status.INVAL
     fill(view(u8, out), 0, sizeof(Caps))
-    CAPS[kernel.npu.backend](out)
+    BACKEND_CAPS[kernel.npu.backend](out)
     return Status.OK
 
 
@@ -110,13 +110,13 @@ def npu_load_model(kernel: Kernel, data: Ptr[u8] | None, size: u32) -> Status:
     if npu.state == NpuState.BUSY:
         return Status.BUSY
     caps = local(Caps)
-    CAPS[npu.backend](caps)
+    BACKEND_CAPS[npu.backend](caps)
     if caps.model_limit != 0 and size > caps.model_limit:
         return Status.NOMEM
     m = local(ModelMemory)
     m.container = data
     m.container_bytes = size
-    status = LOAD[npu.backend](m)
+    status = BACKEND_LOAD[npu.backend](m)
     if status != Status.OK:
         return status
     npu_clear(npu)
@@ -179,18 +179,18 @@ def npu_invoke(kernel: Kernel) -> Status:
 def npu_all_steps(npu: Npu, m: ModelMemory) -> Status:
     """Run every step; at the end the first output is at the start of the frame, and its size in `npu`."""
     need = local(Need)
-    NEED[npu.backend](m, need)
+    BACKEND_NEED[npu.backend](m, need)
     if need.frame_bytes > m.frame_bytes or need.scratch_bytes != 0 or need.persistent_bytes != 0:
         return Status.NOMEM
     rows = local(StepRows)
     for i in range(need.steps):
-        STEP[npu.backend](m, i, rows)
-        status = RUN[npu.backend](m, i, rows.row, rows.row_end)
+        BACKEND_STEP[npu.backend](m, i, rows)
+        status = BACKEND_RUN[npu.backend](m, i, rows.row, rows.row_end)
         if status != Status.OK:
             return status
     y = local(Tensor)
     quant = local(Quant)
-    found = OUTPUT[npu.backend](m, 0, y, quant)
+    found = BACKEND_OUTPUT[npu.backend](m, 0, y, quant)
     if found != Status.OK:
         return found
     if y.size > m.frame_bytes or y.offset > m.frame_bytes - y.size:

@@ -16,7 +16,7 @@ from synapticos.kernel.container import ModelMemory
 from synapticos.kernel.job import FREE_FRAME, HostWork, Job, JobState
 from synapticos.kernel.kernel import Kernel
 from synapticos.kernel.model import Model, ModelState
-from synapticos.kernel.npu import LOAD, NEED, OUTPUT, RUN, STEP, npu_clear
+from synapticos.kernel.npu import BACKEND_LOAD, BACKEND_NEED, BACKEND_OUTPUT, BACKEND_RUN, BACKEND_STEP, npu_clear
 from synapticos.kernel.pipeline import MIN_BUFFER, Pipeline, Stage, StageKind
 from synapticos.kernel.region import REGION_ARENA, REGION_NONE, REGION_NPU, REGION_OUTPUT
 from synapticos.kernel.stages.tables import BUILTINS, capacity
@@ -135,8 +135,8 @@ def fill_call(kernel: Kernel, job: Job, pipeline: Pipeline, call: StageCall) -> 
             return Status.INVAL
         copy(call.x[i], x)
         call.x_data[i] = data
-        call.scale[i] = job.quant[source].scale
-        call.zero[i] = job.quant[source].zero
+        # call.scale[i] = job.quant[source].scale
+        # call.zero[i] = job.quant[source].zero
     copy(call.y, job.y)
     out = kernel.regions.get(job.y.region, job.y.offset, job.y.size)
     if out is None:
@@ -209,7 +209,7 @@ def bring_model(kernel: Kernel, model: Model, handle: u32) -> Status:
     m = local(ModelMemory)
     m.container = data
     m.container_bytes = model.bytes
-    check(LOAD[model.backend](m))
+    check(BACKEND_LOAD[model.backend](m))
     npu_clear(npu)
     npu.resident = handle
     return Status.OK
@@ -283,7 +283,7 @@ def begin_model(kernel: Kernel, job: Job, stage: Stage, model: Model) -> Status:
     m = local(ModelMemory)
     check(model_memory(kernel, job, model, m))
     need = local(Need)
-    NEED[model.backend](m, need)
+    BACKEND_NEED[model.backend](m, need)
     job.steps = need.steps
     job.step = 0
     job.row = 0
@@ -306,12 +306,12 @@ def step_model(kernel: Kernel, job: Job, stage: Stage) -> Status:
     check(model_memory(kernel, job, model, m))
     if job.step < job.steps:
         rows = local(StepRows)
-        STEP[model.backend](m, job.step, rows)
+        BACKEND_STEP[model.backend](m, job.step, rows)
         row = max(job.row, rows.row)
         row_end = rows.row_end
         if rows.tile != 0 and row_end - row > rows.tile:
             row_end = row + rows.tile
-        status = RUN[model.backend](m, job.step, row, row_end)
+        status = BACKEND_RUN[model.backend](m, job.step, row, row_end)
         if status != Status.OK:
             if job.holds_npu:
                 job.holds_npu = False
@@ -334,7 +334,7 @@ def end_model(kernel: Kernel, job: Job, model: Model, m: ModelMemory) -> Status:
         job.holds_npu = False
         kernel.npu.state = NpuState.IDLE
     need = local(Need)
-    NEED[model.backend](m, need)
+    BACKEND_NEED[model.backend](m, need)
     if need.outputs == 0 or need.outputs > MAX_STAGE_INPUTS:
         return Status.NOTSUP
     for i in range(need.outputs):
@@ -346,7 +346,7 @@ def end_model(kernel: Kernel, job: Job, model: Model, m: ModelMemory) -> Status:
             y.shape[k] = 0
         for k in range(3):
             y.reserved_end[k] = 0
-        status = OUTPUT[model.backend](m, i, y, job.quant[i])
+        status = BACKEND_OUTPUT[model.backend](m, i, y, job.quant[i])
         if status != Status.OK:
             return status
         if y.size > job.frame_bytes or y.offset > job.frame_bytes - y.size:
@@ -354,7 +354,7 @@ def end_model(kernel: Kernel, job: Job, model: Model, m: ModelMemory) -> Status:
         y.offset += job.frame_at
         y.region = u8(REGION_ARENA)
         y.lifetime = Lifetime.EPHEMERAL
-    if need.output_bytes == 0:
+    if need.raw:
         declare_output(job.x[0], model)
     job.inputs = u8(need.outputs)
     job.buffer = job.frame_bytes

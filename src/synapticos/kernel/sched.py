@@ -170,7 +170,7 @@ def infer_set_max_concurrent(kernel: Kernel, n: u32) -> Status:
 
 
 @fn
-def poll(kernel: Kernel) -> tuple[Poll, u32]:
+def kernel_poll(kernel: Kernel) -> tuple[Poll, u32]:
     """Take what was posted and run at most one step. The second result is the id of the job that the first is about."""
     state = hal.critical_enter(kernel.board)
     busy = kernel.inside != Inside.NOTHING
@@ -486,7 +486,7 @@ def infer_wait(kernel: Kernel, id: u32, timeout_ms: u32) -> Status:
     spent: u64 = 0
     waiting = True
     while waiting:
-        answer, job = poll(kernel)
+        answer, job = kernel_poll(kernel)
         over, status = outcome(kernel, id)
         if over:
             return status
@@ -766,7 +766,7 @@ def sched_quiesce(kernel: Kernel) -> Status:
         return Status.BUSY
     kernel.hold = True
     while any_begun(kernel):
-        answer, job = poll(kernel)
+        answer, job = kernel_poll(kernel)
         if answer != Poll.RAN:
             kernel.hold = False
             return Status.BUSY

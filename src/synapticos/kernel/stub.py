@@ -45,9 +45,9 @@ def stub_need(m: ModelMemory, need: Need) -> None:
     need.scratch_bytes = 0
     need.persistent_bytes = 0
     need.input_bytes = 0
-    need.output_bytes = 0
     need.steps = 1
     need.outputs = 1
+    need.raw = True
 
 
 @fn

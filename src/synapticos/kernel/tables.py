@@ -1,0 +1,380 @@
+"""App tables: an app as read-only data, and the boot that turns it into models, pipelines and frames.
+
+One region, offsets from its start: a header, then rows of models, pipelines, stages, jobs and binds. Boot goes
+through the calls that a C program would make, then lays out the arena:
+
+    models' persistent bytes | a result buffer for each job slot | a frame for each class | free | scratch
+
+A class's frame is as large as its largest pipeline, and a pipeline needs the largest sum of two neighbouring buffers,
+each rounded up to 16. Boot works this out itself and compares it with what the planner wrote.
+"""
+
+from synapticos.lang import *
+from synapticos.kernel.arena import align_up
+from synapticos.kernel.capacity import MAX_JOBS, MAX_PIPELINES
+from synapticos.kernel.compose import model_buffer, pipeline_build, pipeline_create, stage_kind
+from synapticos.kernel.container import MAGIC, Header
+from synapticos.kernel.job import CLASSES, NORMAL
+from synapticos.kernel.kernel import Kernel
+from synapticos.kernel.model import NAME_BYTES, ModelInfo
+from synapticos.kernel.models import model_load, model_register, model_set_payload
+from synapticos.kernel.pipeline import (
+    APP_STAGE, BUILTIN_STAGE, HOST_STAGE, NO_MODEL, STAGE_NUMBERS, Pipeline, Stage, StageKind, pipeline_append,
+)  # fmt: skip
+from synapticos.kernel.region import REGION_CONTAINERS, REGION_TABLES
+from synapticos.kernel.sched import CALLBACKS
+from synapticos.kernel.stages.tables import check_config
+from synapticos.kernel.status import Status
+from synapticos.kernel.tensor import MAX_STAGE_INPUTS, Lifetime
+
+APP_MAGIC: Final[u32] = 0x31505041  # "APP1"
+APP_VERSION: Final[u32] = 1
+
+ROW_MODEL: Final[u32] = 1  # a stage row's kinds
+ROW_BUILTIN: Final[u32] = 2
+ROW_APP: Final[u32] = 3
+ROW_HOST: Final[u32] = 4
+
+JOB_PREEMPTIBLE: Final[u32] = 1  # a job row's flag
+
+
+@struct
+class FrameRow:
+    at: u32  # in the arena
+    bytes: u32
+
+
+@struct
+class AppHeader:
+    """80 bytes. All offsets are multiples of 4, `jobs_at` of 8."""
+
+    magic: u32
+    version: u16
+    models: u16
+    pipelines: u16
+    stages: u16
+    jobs: u16
+    binds: u16
+    models_at: u32
+    pipelines_at: u32
+    stages_at: u32
+    jobs_at: u32
+    binds_at: u32
+    result_bytes: u32  # of each job slot's result buffer; 0: results stay in their frame
+    frames: Shaped[Array[FrameRow], CLASSES]  # as planned; all 0: not planned by the host
+    persistent_bytes: u32  # of all models
+    arena_bytes: u32  # scratch included; for the reader
+    scratch_bytes: u32
+    reserved: u32
+
+
+@struct
+class ModelRow:
+    container_at: u32  # in the containers' region, a multiple of 16
+    container_bytes: u32
+    policy_at: u32  # 0: none
+    backend: u16
+    flags: u16
+
+
+@struct
+class PipelineRow:
+    first_stage: u16
+    stages: u16
+    source: u16
+    sink: u16  # callback that its jobs end in, from 1; 0: none
+    result: u32  # bytes of its result at most
+    name_at: u32  # text that ends with a 0; 0: none
+
+
+@struct
+class StageRow:
+    kind: u16  # ROW_MODEL, ROW_BUILTIN, ROW_APP or ROW_HOST
+    number: u16  # of the model row, the built-in, the app's or the host's stage
+    first_bind: u16
+    binds: u16  # 0: all outputs of the step before, in order
+    config_at: u32
+    config_bytes: u16
+    rows: u16  # of the result at most; for the reader
+    capacity: u32  # bytes of the result at most; not of a model
+
+
+@struct
+class JobRow:
+    pipeline: u16
+    priority: u8
+    flags: u8
+    late: u8
+    reserved: Shaped[Array[u8], 3]
+    deadline_us: u64  # 0: none
+    period_us: u64  # 0: released by its source
+
+
+HEADER_BYTES_APP = sizeof(AppHeader)
+MODEL_ROW = sizeof(ModelRow)
+PIPELINE_ROW = sizeof(PipelineRow)
+STAGE_ROW = sizeof(StageRow)
+JOB_ROW = sizeof(JobRow)
+
+
+def frame_bytes(sizes: list[int]) -> int:
+    """For the planner on the host: bytes of a frame for a pipeline whose steps leave `sizes` bytes, a model its frame."""
+    rooms = [0, *(-(-n // 16) * 16 for n in sizes)]
+    return max(a + b for a, b in zip(rooms, rooms[1:], strict=False)) if sizes else 0
+
+
+@fn
+def table_rows(kernel: Kernel, at: u32, count: u32, size: u32, align: u32) -> Ptr[u8] | None:
+    """`count` rows of `size` bytes of the tables, or None if they do not lie inside or not at a multiple of `align`."""
+    if at % align != 0 or count > 0xFFFF:
+        return None
+    return kernel.regions.get(REGION_TABLES, at, count * size)
+
+
+@fn
+def boot_models(kernel: Kernel, header: AppHeader) -> Status:
+    """Register and load the app's models, in the order of their rows: model row i gets slot i."""
+    rows = table_rows(kernel, header.models_at, header.models, MODEL_ROW, 4)
+    if rows is None:
+        return Status.INVAL
+    for i in range(u32(header.models)):
+        row = view(ModelRow, rows[i * MODEL_ROW :])
+        handle = check(register_row(kernel, row, i))
+        if handle & 0xFF != i + 1:
+            return Status.EXIST
+        check(model_set_payload(kernel, handle, REGION_CONTAINERS, row.container_at, row.container_bytes, row.backend))
+        status = model_load(kernel, handle)
+        if status != Status.OK:
+            log.error(kernel.log, f"model {i} of the app: {i32(status)}")
+            return status
+    return Status.OK
+
+
+@fn
+def register_row(kernel: Kernel, row: ModelRow, number: u32) -> tuple[Status, u32]:
+    """Register a model under its container's name; what is no container is called model0, model1..."""
+    info = local(ModelInfo)
+    data = kernel.regions.get(REGION_CONTAINERS, row.container_at, row.container_bytes)
+    if data is None or row.container_bytes == 0 or row.container_at % 16 != 0:
+        return refuse(kernel.note, Status.INVAL, f"model {number} of the app lies outside the containers"), 0
+    if row.container_bytes >= sizeof(Header):
+        header = view(Header, data)
+        if header.magic == MAGIC:
+            for i in range(NAME_BYTES):
+                info.name[i] = header.name[i]
+    if info.name[0] == 0:
+        for i in range(5):
+            info.name[i] = MODEL_NAME[i]
+        info.name[5] = u8(48 + number % 10)
+    info.flash_size = row.container_bytes
+    status, handle = model_register(kernel, info)
+    return status, handle
+
+
+MODEL_NAME = rom(b"model")
+
+
+@fn
+def boot_stage(kernel: Kernel, header: AppHeader, pipeline: Pipeline, row: StageRow) -> Status:
+    """Append one stage of the app to a pipeline. Its configuration stays in the tables."""
+    kind = StageKind.NONE
+    number = u32(row.number)
+    match row.kind:
+        case 1:
+            kind = StageKind.MODEL
+            if number >= header.models:
+                return Status.INVAL
+            number = kernel.models.items[number].generation << 8 | (number + 1)
+        case 2:
+            kind = stage_kind(BUILTIN_STAGE + number % STAGE_NUMBERS)
+        case 3:
+            kind = stage_kind(APP_STAGE + number % STAGE_NUMBERS)
+        case 4:
+            kind = stage_kind(HOST_STAGE + number % STAGE_NUMBERS)
+        case _:
+            return Status.INVAL
+    if kind == StageKind.NONE or row.binds > MAX_STAGE_INPUTS or row.config_at % 4 != 0:
+        return refuse(kernel.note, Status.INVAL, f"the app has a stage of kind {row.kind} and number {number}, which this build has not")
+    if kind == StageKind.MODEL and pipeline.model != NO_MODEL:
+        return Status.ALREADY
+    if kind != StageKind.MODEL and row.capacity == 0:
+        return Status.INVAL
+    config = kernel.regions.get(REGION_TABLES, row.config_at, row.config_bytes)
+    if config is None:
+        return Status.INVAL
+    if kind == StageKind.BUILTIN:
+        if row.config_bytes == 0:
+            check(check_config(number, None, 0))
+        else:
+            check(check_config(number, config, row.config_bytes))
+    stage = pipeline_append(pipeline, kind, number)
+    if stage is None:
+        return Status.NOMEM
+    stage.config_region = u8(REGION_TABLES)
+    stage.config_at = row.config_at
+    stage.config_bytes = row.config_bytes
+    stage.capacity = row.capacity
+    return bind_stage(kernel, header, stage, row)
+
+
+@fn
+def bind_stage(kernel: Kernel, header: AppHeader, stage: Stage, row: StageRow) -> Status:
+    """Which outputs of the step before a stage takes."""
+    if u32(row.first_bind) + row.binds > header.binds:
+        return Status.INVAL
+    bytes = table_rows(kernel, header.binds_at, header.binds, 2, 4)
+    if bytes is None:
+        return Status.INVAL
+    binds = view(u16, bytes)
+    for i in range(u32(row.binds)):
+        bind = binds[row.first_bind + i]
+        if bind >= MAX_STAGE_INPUTS:
+            return Status.INVAL
+        stage.bind[i] = u8(bind)
+    stage.binds = u8(row.binds)
+    return Status.OK
+
+
+@fn
+def plan_pipeline(kernel: Kernel, pipeline: Pipeline) -> Status:
+    """Bytes of a frame for this pipeline: the largest sum of two neighbouring buffers."""
+    model = kernel.models.find(pipeline.stages[pipeline.model].number)
+    if model is None:
+        return Status.NOENT
+    before: u64 = 0
+    largest: u64 = 0
+    for i in range(pipeline.count):
+        stage = pipeline.stages[i]
+        if stage.kind == StageKind.MODEL:
+            stage.capacity = model_buffer(model)
+        elif i + 1 == pipeline.model:
+            stage.capacity = max(stage.capacity, model.info.input_size)
+        room = (u64(stage.capacity) + 15) & ~u64(15)
+        largest = max(largest, before + room)
+        before = room
+    if largest > kernel.arena.size:
+        return refuse(kernel.note, Status.NOMEM, f"a pipeline of the app needs {largest} bytes of the arena's {kernel.arena.size}")
+    pipeline.plan = u32(largest)
+    return Status.OK
+
+
+@fn
+def boot_pipelines(kernel: Kernel, header: AppHeader) -> Status:
+    """Create, fill and build the app's pipelines: pipeline row i gets slot i."""
+    rows = table_rows(kernel, header.pipelines_at, header.pipelines, PIPELINE_ROW, 4)
+    stages = table_rows(kernel, header.stages_at, header.stages, STAGE_ROW, 4)
+    if rows is None or stages is None:
+        return Status.INVAL
+    for i in range(u32(header.pipelines)):
+        row = view(PipelineRow, rows[i * PIPELINE_ROW :])
+        if u32(row.first_stage) + row.stages > header.stages or row.sink > len(CALLBACKS) or row.result > header.result_bytes:
+            return Status.INVAL
+        handle = pipeline_create(kernel, None)
+        pipeline = kernel.pipelines.find(handle)
+        if pipeline is None or handle & 0xFF != i + 1:
+            return refuse(kernel.note, Status.NOMEM, f"the app has {header.pipelines} pipelines; the build has room for {MAX_PIPELINES}")
+        for k in range(u32(row.stages)):
+            stage = view(StageRow, stages[(row.first_stage + k) * STAGE_ROW :])
+            status = boot_stage(kernel, header, pipeline, stage)
+            if status != Status.OK:
+                log.error(kernel.log, f"pipeline {i} of the app, stage {k}: {i32(status)}")
+                return status
+        check(pipeline_build(kernel, handle))
+        check(plan_pipeline(kernel, pipeline))
+        pipeline.planned = True
+        pipeline.result = row.result
+        pipeline.sink = u32(row.sink)
+        pipeline.priority = u8(NORMAL)
+    return Status.OK
+
+
+@fn
+def boot_jobs(kernel: Kernel, header: AppHeader, need: Ptr[u32]) -> Status:
+    """How the app's jobs run, and from that the bytes of each class's frame, in `need`."""
+    rows = table_rows(kernel, header.jobs_at, header.jobs, JOB_ROW, 8)
+    if rows is None:
+        return Status.INVAL
+    with_row = local(bool, MAX_PIPELINES)
+    for i in range(u32(header.jobs)):
+        row = view(JobRow, rows[i * JOB_ROW :])
+        if row.pipeline >= header.pipelines or row.priority >= CLASSES:
+            return Status.INVAL
+        pipeline = kernel.pipelines.items[row.pipeline]
+        pipeline.priority = row.priority
+        pipeline.preemptible = row.flags & JOB_PREEMPTIBLE != 0
+        pipeline.deadline_us = sat(u32, row.deadline_us)
+        with_row[row.pipeline] = True
+        need[row.priority] = max(need[row.priority], pipeline.plan)
+    for i in range(u32(header.pipelines)):
+        if not with_row[i]:
+            need[NORMAL] = max(need[NORMAL], kernel.pipelines.items[i].plan)
+    return Status.OK
+
+
+@fn
+def boot_frames(kernel: Kernel, header: AppHeader, need: Ptr[u32]) -> Status:
+    """Lay out result buffers and frames, and compare with the plan.
+
+    Returns OK; NOMEM if they do not fit; INVAL if the plan says otherwise.
+    """
+    arena = kernel.arena
+    results = align_up(min(header.result_bytes, arena.size))
+    if header.result_bytes > arena.size or results > arena.size // MAX_JOBS:
+        return refuse(kernel.note, Status.NOMEM, f"{MAX_JOBS} result buffers of {header.result_bytes} bytes; the arena has {arena.size}")
+    kernel.result_bytes = results
+    if results != 0:
+        at = check(arena.block(results * MAX_JOBS, Lifetime.PERSISTENT))
+        kernel.results_at = at
+    planned = False
+    for i in range(CLASSES):
+        if header.frames[i].bytes != 0:
+            planned = True
+    for i in range(CLASSES):
+        frame = kernel.frames[i]
+        frame.bytes = need[i]
+        frame.at = 0
+        if frame.bytes != 0:
+            status, place = arena.block(frame.bytes, Lifetime.PERSISTENT)
+            if status != Status.OK:
+                left = arena.size - arena.end
+                return refuse(kernel.note, Status.NOMEM, f"the frame of class {i} takes {frame.bytes} bytes; the arena has {left} left")
+            frame.at = place
+        row = header.frames[i]
+        if planned and (row.bytes != frame.bytes or row.at != frame.at):
+            return refuse(kernel.note, Status.INVAL, f"the plan has {row.bytes} bytes at {row.at} for a frame, which needs {frame.bytes} at {frame.at}")
+    return Status.OK
+
+
+@fn
+def app_boot(kernel: Kernel) -> Status:
+    """Set up the app in REGION_TABLES and REGION_CONTAINERS on a kernel that is up and empty.
+
+    Returns OK; INVAL for damaged tables; NOTSUP for another version; NOMEM if the build or the arena is too small;
+    what registering, loading and building say. After an error the kernel is to be booted again.
+    """
+    bytes = kernel.regions.get(REGION_TABLES, 0, HEADER_BYTES_APP)
+    if bytes is None:
+        return Status.INVAL
+    header = view(AppHeader, bytes)
+    if header.magic != APP_MAGIC:
+        return Status.INVAL
+    if header.version != APP_VERSION:
+        return Status.NOTSUP
+    if header.pipelines > MAX_PIPELINES:
+        return refuse(kernel.note, Status.NOMEM, f"the app has {header.pipelines} pipelines; the build has room for {MAX_PIPELINES}")
+    check(boot_models(kernel, header))
+    check(boot_pipelines(kernel, header))
+    need = local(u32, CLASSES)
+    check(boot_jobs(kernel, header, need))
+    return boot_frames(kernel, header, need)
+
+
+@fn
+def app_pipeline(kernel: Kernel, number: u32) -> u32:
+    """The handle of the app's pipeline `number`, or 0."""
+    if number >= MAX_PIPELINES:
+        return 0
+    pipeline = kernel.pipelines.items[number]
+    if not pipeline.planned:
+        return 0
+    return pipeline.generation << 8 | (number + 1)

@@ -1,0 +1,255 @@
+"""A whole kernel for tests: the stages and callbacks that they use, and a handle on it on any engine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from synapticos.kernel import api
+from synapticos.kernel.arena import Arena
+from synapticos.kernel.cpu_backend import CPU_BACKEND
+from synapticos.kernel.job import JobDone, JobParams
+from synapticos.kernel.kernel import Kernel, kernel_boot
+from synapticos.kernel.memory import mem_init_pool
+from synapticos.kernel.model import ModelInfo
+from synapticos.kernel.models import model_set_payload
+from synapticos.kernel.pipeline import APP_STAGE, HOST_STAGE
+from synapticos.kernel.region import REGION_ARENA, Regions
+from synapticos.kernel.run import APP_STAGES
+from synapticos.kernel.runtime import prof_get_layer_ticks, prof_get_stage
+from synapticos.kernel.sched import CALLBACKS, infer_error_at, infer_get_result, infer_submit, sched_quiesce, sched_release
+from synapticos.kernel.status import Status
+from synapticos.kernel.tensor import StageCall, Tensor
+from synapticos.lang import *
+
+ARENA, SCRATCH = 8192, 1024
+INT8, UINT8, INT16, FLOAT16, FLOAT32 = range(5)
+PERSISTENT, EPHEMERAL, SHARED = range(3)
+BEST_EFFORT, NORMAL, REALTIME = range(3)
+
+
+@fn
+def pass_through(call: StageCall) -> Status:
+    if call.y.size < call.x[0].size:
+        return Status.NOMEM
+    move(call.y_data, call.x_data[0], call.x[0].size)
+    copy(call.y, call.x[0])
+    return Status.OK
+
+
+@fn
+def failing(call: StageCall) -> Status:
+    return Status.IO
+
+
+@fn
+def boasting(call: StageCall) -> Status:
+    """Says that it wrote one byte more than it had room for."""
+    call.y.size += 1
+    call.y.ndim = 1
+    call.y.shape[0] = call.y.size
+    return Status.OK
+
+
+@fn
+def misshapen(call: StageCall) -> Status:
+    """A shape that promises more than the size."""
+    call.y.size = 4
+    call.y.ndim = 2
+    call.y.shape[0] = 65536
+    call.y.shape[1] = 65536
+    return Status.OK
+
+
+@fn
+def halving(call: StageCall) -> Status:
+    """Leaves the first half of what it is given."""
+    n = call.x[0].size // 2
+    move(call.y_data, call.x_data[0], n)
+    call.y.size = n
+    call.y.dtype = call.x[0].dtype
+    call.y.ndim = 1
+    call.y.shape[0] = n
+    return Status.OK
+
+
+@fn
+def dirty(call: StageCall) -> Status:
+    """Fills all its room with 0x55, then leaves 16 of it."""
+    fill(call.y_data, 0x55, call.y.size)
+    call.y.size = 16
+    call.y.dtype = call.x[0].dtype
+    call.y.ndim = 1
+    call.y.shape[0] = 16
+    return Status.OK
+
+
+PASS, FAIL, BOAST, MISSHAPE, HALVE, DIRTY = (APP_STAGE + i for i in range(6))
+ON_HOST = HOST_STAGE + 7
+
+
+@fn
+def note_done(kernel: Kernel, done: JobDone) -> None:
+    """Keep what a callback is told: in the log, where every engine's test can read it."""
+    kernel.log.write(1, done.job, 3, done.user, wrap(u64, i64(i32(done.status))), done.outputs, done.output.size)
+
+
+@fn
+def read_and_resubmit(kernel: Kernel, done: JobDone) -> None:
+    """Read the job's result in its callback and submit the next one into the slot, once for each `user` left."""
+    kernel.log.write(1, done.job, 2, done.user, wrap(u64, i64(i32(done.status))), 0, 0)
+    result = local(Tensor)
+    ignore(infer_get_result(kernel, done.job, result))
+    if done.user != 0:
+        x = local(Tensor)
+        x.region = u8(REGION_ARENA)
+        x.size = 48
+        x.ndim = 1
+        x.shape[0] = 48
+        params = local(JobParams)
+        params.priority = 1
+        params.callback = 2
+        params.user = done.user - 1
+        id = infer_submit(kernel, done.pipeline + 1, x, params)
+        kernel.log.write(2, id, 0, 0, 0, 0, 0)
+
+
+NOTE_DONE, RESUBMIT = 1, 2
+TABLES = {APP_STAGES: [pass_through, failing, boasting, misshapen, halving, dirty], CALLBACKS: [note_done, read_and_resubmit], **CPU_BACKEND}
+ROOTS = (
+    *dict.fromkeys([
+        *api.EXPORTS.values(), *Arena.__kernel_methods__.values(), Regions.set, mem_init_pool, model_set_payload, prof_get_stage,
+        prof_get_layer_ticks, infer_error_at, sched_quiesce, sched_release, kernel_boot,
+    ]),
+)  # fmt: skip
+OPTIONS: dict[str, Any] = dict(MAX_JOBS=4, SCRATCH_POOL_SIZE=SCRATCH, LOG_RECORDS=64, tables=TABLES)
+
+
+class World:
+    """One kernel on an engine (or on all three at once): `w("infer_wait", id, 5)` calls by the function's name."""
+
+    names = {f.c_name: f for f in ROOTS}
+
+    def __init__(self, engine: Any, arena: int = ARENA, scratch: int = SCRATCH, up: bool = True) -> None:
+        self.e = engine
+        self.kept: list[Any] = []  # memory that the kernel was told of
+        self.kernel = engine.new(Kernel)
+        self.memory = engine.array(u8, arena)
+        board = getattr(getattr(engine, "board", None), "number", 0)
+        engine(kernel_boot, self.kernel, board)
+        if up:
+            assert self("kernel_init", self.memory, arena, scratch) == Status.OK
+
+    def __call__(self, name: str, *arguments: Any) -> Any:
+        return self.e(self.names[name], self.kernel, *arguments)
+
+    # Memory
+
+    def tensor(self, shape: list[int], dtype: int = INT8, lifetime: int = EPHEMERAL, data: Any = None) -> Any:
+        """A tensor in the arena, filled with `data`; None if it is refused."""
+        t = self("mem_tensor_alloc", self.e.array(u32, shape), len(shape), dtype, lifetime)
+        if t is not None and data is not None:
+            self.write(t.offset, bytes(data))
+        return t
+
+    def write(self, at: int, data: bytes) -> None:
+        for i, byte in enumerate(data):
+            self.memory[at + i] = byte
+
+    def read(self, at: int, n: int) -> bytes:
+        return bytes(self.memory)[at : at + n]
+
+    def data(self, t: Any) -> bytes:
+        assert t.region == int(REGION_ARENA)
+        return self.read(t.offset, t.size)
+
+    def stats(self) -> Any:
+        from synapticos.kernel.memory import MemStats
+
+        out = self.e.new(MemStats)
+        assert self("mem_get_stats", out) == Status.OK
+        return out
+
+    # Models and pipelines
+
+    def model(self, name: str = "pipe_test", input: int = 48, output: int = 10, sram: int = 256, **fields: Any) -> int:
+        info = self.e.new(ModelInfo, name=name.encode(), input_size=input, output_size=output, sram_required=sram, **fields)
+        handle = self.e.array(u32, 1)
+        assert self("api_model_register", info, handle) == Status.OK
+        return int(handle[0])
+
+    def hand_model(self, n: int = 64) -> None:
+        """Load `n` bytes of model by hand."""
+        assert self("npu_load_model", self.keep(self.e.array(u8, n)), n) == Status.OK
+
+    def keep(self, buffer: Any) -> Any:
+        self.kept.append(buffer)
+        return buffer
+
+    def pipeline(self, model: int, pre: tuple[int, ...] = (), post: tuple[int, ...] = ()) -> int:
+        pipe = self("pipeline_create", None)
+        assert pipe != 0
+        for stage in pre:
+            assert self("pipeline_add_preprocess", pipe, stage, None, 0) == Status.OK
+        assert self("pipeline_add_model", pipe, model) == Status.OK
+        for stage in post:
+            assert self("pipeline_add_postprocess", pipe, stage, None, 0) == Status.OK
+        assert self("pipeline_build", pipe) == Status.OK
+        return int(pipe)
+
+    def simple(self) -> int:
+        """A model loaded by hand, and a pipeline of nothing else."""
+        self.hand_model()
+        return self.pipeline(self.model())
+
+    # Jobs
+
+    def descriptor(self, size: int, region: int = 0, at: int = 0, dtype: int = INT8) -> Any:
+        return self.e.new(Tensor, size=size, ndim=1, shape=[size], region=region, offset=at, dtype=dtype)
+
+    def submit(self, pipe: int, data: bytes, priority: int | None = None, callback: int = 0, user: int = 0, deadline: int = 0,
+               preemptible: bool = False, out: Any = None) -> int:  # fmt: skip
+        """The job's id, its input in memory of the caller's; 0 if it is refused."""
+        params = None
+        if priority is not None:
+            params = self.e.new(JobParams, priority=priority, callback=callback, user=user, deadline_us=deadline, preemptible=preemptible)
+        buffer = self.keep(self.e.array(u8, data))
+        status, id = self("infer_post", pipe, self.descriptor(len(data)), buffer, out, 0 if out is None else len(out), params)
+        self.status = status
+        return int(id)
+
+    def run(self, most: int = 1000) -> list[tuple[int, int]]:
+        """Poll until there is nothing to do; the answers but the last."""
+        out = []
+        for _ in range(most):
+            answer, id = self("kernel_poll")
+            if answer in (0, 2):
+                return out
+            out.append((int(answer), int(id)))
+        raise AssertionError(f"still at it after {most} polls")
+
+    def result(self, id: int) -> bytes:
+        """The bytes of a job's first output; the slot is free afterwards."""
+        t = self.e.new(Tensor)
+        data = self.e.array(u8, 4096)
+        status, n = self("infer_read", id, 0, data, 4096)
+        assert status == Status.OK
+        assert self("infer_get_result", id, t) == Status.OK
+        return bytes(data)[:n]
+
+    def events(self) -> list[tuple[int, ...]]:
+        """What `note_done` kept, oldest first: (job, user, status, outputs)."""
+        out = []
+        log = self.kernel.log
+        for i in range(log.written):
+            record = log.records[i]
+            if record.level == 1 and record.count == 3:
+                status = int(record.args[1])
+                out.append((int(record.text), int(record.args[0]), status - (1 << 64) if status >> 63 else status, int(record.args[2])))
+        return out
+
+
+def stub_output(data: bytes) -> bytes:
+    """What the stub answers, in Python."""
+    out = bytearray(10)
+    out[sum(data) % 10] = 127
+    return bytes(out)
