@@ -246,8 +246,4 @@ def nearest_half_away(x: f32) -> i32:
     """`round_half_away` as an integer; |x| < 2**24, so that the fraction is exact."""
     whole = i32(x)
     fraction = x - f32(whole)
-    if fraction >= 0.5:
-        whole += 1
-    elif fraction <= -0.5:
-        whole -= 1
-    return whole
+    return whole + i32(fraction + fraction)  # twice the fraction is exact: it reaches 1 where the fraction reaches a half

@@ -35,9 +35,10 @@ def dequantize(x: Tensor, x_data: Ptr[u8], y: Tensor, y_data: Ptr[u8], config: Q
     out = view(f32, y_data)
     scale = config.scale
     zero_point = config.zero_point
-    for i in range(x.size):
+    n = x.size
+    for i in range(n):
         out[i] = dequantized(values[i], scale, zero_point)
-    describe_like(y, x, DType.FLOAT32, x.size * 4)
+    describe_like(y, x, DType.FLOAT32, n * 4)
     return Status.OK
 
 

@@ -54,12 +54,13 @@ def normalize(x: Tensor, x_data: Ptr[u8], y: Tensor, y_data: Ptr[u8], config: No
     if x.dtype == DType.INT8:
         flip = 128
     out = view(f32, y_data)
+    size = x.size
     at: u32 = 0
-    while at < x.size:
+    while at < size:
         for c in range(channels):
             out[at] = normalized(pixel(x_data[at], flip), config.mean[c], config.std[c])
             at += 1
-    describe_like(y, x, DType.FLOAT32, x.size * 4)
+    describe_like(y, x, DType.FLOAT32, size * 4)
     return Status.OK
 
 

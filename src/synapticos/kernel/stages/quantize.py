@@ -20,7 +20,8 @@ def quantized(x: f32, scale: f32, zero_point: i32) -> i8:
         return sat(i8, zero_point)
     steps = x / scale
     if -16777216.0 < steps < 16777216.0:
-        return sat(i8, i64(nearest_half_away(steps)) + zero_point)
+        # Past 2**25 a zero point decides alone, so there the clamp changes nothing and the sum fits i32.
+        return sat(i8, nearest_half_away(steps) + min(max(zero_point, -0x2000000), 0x2000000))
     # Floats from 2**24 on are integers; the bound only keeps the sum within i64.
     return sat(i8, i64(min(max(steps, -BEYOND_ANY_ZERO_POINT), BEYOND_ANY_ZERO_POINT)) + zero_point)
 

@@ -20,6 +20,7 @@ class ResizeConfig:
 
 
 RESIZE_CONFIG_BYTES = sizeof(ResizeConfig)
+COLUMNS: Final[u32] = 32  # in a block
 
 
 @fn(pure=True, inline=True)
@@ -49,53 +50,69 @@ def resize(x: Tensor, x_data: Ptr[u8], y: Tensor, y_data: Ptr[u8], config: Resiz
         return Status.NOMEM
     if width == config.w and height == config.h:
         move(y_data, x_data, x.size)  # every fraction would be 0
+    elif x.dtype == DType.UINT8:
+        resize_blend(x, x_data, y_data, config, 0)
     else:
-        resize_blend(x, x_data, y_data, config)
+        resize_blend(x, x_data, y_data, config, 128)
     describe(y, x.dtype, u32(need), 4, 1, config.h, config.w, channels)
     return Status.OK
 
 
-@fn
-def resize_blend(x: Tensor, x_data: Ptr[u8], y_data: Ptr[u8], config: ResizeConfig) -> None:
-    """The blending itself, of operands that `resize` has accepted."""
+@fn(inline=True)
+def resize_blend(x: Tensor, x_data: Ptr[u8], y_data: Ptr[u8], config: ResizeConfig, flip: u8) -> None:
+    """The blending itself, of operands that `resize` has accepted; inline, so that each type gets its own loop.
+
+    Places and fractions of the columns are worked out once for a block of them and serve all rows.
+    """
+    width = u32(config.w)
     last_row = x.shape[1] - 1
     last_column = x.shape[2] - 1
     channels = x.shape[3]
     stride = x.shape[2] * channels
+    right = min(last_column, 1) * channels  # from a pixel to the one beside it, if the image has two
     step_x = resize_ratio(x.shape[2], config.w)
     step_y = resize_ratio(x.shape[1], config.h)
-    flip: u8 = 0
-    if x.dtype == DType.INT8:
-        flip = 128
-    at: u32 = 0
-    for row in range(config.h):
-        sy = f32(row) * step_y
-        y0 = min(u32(sy), last_row)
-        y1 = min(y0 + 1, last_row)
-        fy = sy - f32(y0)
-        upper_row = x_data[y0 * stride :]
-        lower_row = x_data[y1 * stride :]
-        for column in range(config.w):
-            sx = f32(column) * step_x
-            x0 = min(u32(sx), last_column)
-            x1 = min(x0 + 1, last_column)
-            fx = sx - f32(x0)
-            left = x0 * channels
-            right = x1 * channels
-            for c in range(channels):
-                a = pixel(upper_row[left + c], flip)
-                b = pixel(upper_row[right + c], flip)
-                upper = f32(a) + fx * f32(b - a)
-                a = pixel(lower_row[left + c], flip)
-                b = pixel(lower_row[right + c], flip)
-                lower = f32(a) + fx * f32(b - a)
-                value = upper + fy * (lower - upper) + 0.5
-                whole = i32(value)
-                if f32(whole) > value:
-                    whole -= 1
-                # upper and lower are pixel values or between two, so the sum stays within half a step of the type.
-                y_data[at] = u8(whole + flip) ^ flip
-                at += 1
+    left = local(u32, 32)
+    fractions = local(f32, 32)
+    first: u32 = 0
+    while first < width:
+        count = min(width - first, COLUMNS)
+        for i in range(count):
+            sx = f32(first + i) * step_x
+            x0 = u32(sx)
+            if x0 < last_column:
+                left[i] = x0 * channels
+                fractions[i] = sx - f32(x0)
+            else:
+                left[i] = last_column * channels - right
+                fractions[i] = 1.0  # all of the right neighbour is the last column, to the bit
+        at = first * channels
+        for row in range(u32(config.h)):
+            sy = f32(row) * step_y
+            y0 = min(u32(sy), last_row)
+            fy = sy - f32(y0)
+            upper_row = x_data[y0 * stride :]
+            lower_row = x_data[min(y0 + 1, last_row) * stride :]
+            out = y_data[at:]
+            at += width * channels
+            made: u32 = 0
+            for i in range(count):
+                fx = fractions[i]
+                for c in range(left[i], left[i] + channels):
+                    a = pixel(upper_row[c], flip)
+                    b = pixel(upper_row[c + right], flip)
+                    upper = f32(a) + fx * f32(b - a)
+                    a = pixel(lower_row[c], flip)
+                    b = pixel(lower_row[c + right], flip)
+                    lower = f32(a) + fx * f32(b - a)
+                    value = upper + fy * (lower - upper) + 0.5
+                    whole = i32(value)
+                    if flip != 0 and f32(whole) > value:
+                        whole -= 1
+                    # upper and lower are pixel values or between two, so the sum stays within half a step of the type.
+                    out[made] = u8(whole + flip) ^ flip
+                    made += 1
+        first += count
 
 
 @fn
