@@ -1,0 +1,351 @@
+"""An app compiled: tables, containers and the functions of its stages, with all sizes known.
+
+`compile_app` plans the arena as the kernel's boot will lay it out, and boot compares:
+models' persistent bytes, a result buffer for each job slot, a frame for each class, scratch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from synapticos import lang
+from synapticos.app import program
+from synapticos.app.declare import App, JobDecl, LATE, NORMAL, Pipeline
+from synapticos.app.spec import DTYPES, Spec
+from synapticos.app.stage import HostStage, write_adapter
+from synapticos.app.steps import Step
+from synapticos.errors import UserError
+from synapticos.kernel import sched
+from synapticos.kernel import tables as rows
+from synapticos.kernel.cpu_backend import CPU_BACKEND
+from synapticos.kernel.kernel import Kernel
+from synapticos.kernel.npu import BACKEND_CPU
+from synapticos.kernel.run import APP_STAGES
+from synapticos.kernel.stages.tables import KINDS, ROWS
+from synapticos.kernel.tensor import MAX_STAGE_INPUTS, DType, Tensor
+
+MIN_SLOTS = 4  # of jobs, in a build for this machine
+CLASSES = 3
+DTYPE = {"int8": DType.INT8, "uint8": DType.UINT8, "int16": DType.INT16, "int32": DType.INT32, "float32": DType.FLOAT32}
+HOST_ROOTS = [
+    program.app_start,
+    sched.infer_post,
+    sched.infer_wait,
+    sched.infer_abort,
+    sched.infer_detach,
+    sched.infer_output,
+    sched.infer_error_at,
+    sched.outcome,
+    sched.kernel_poll,
+    sched.stage_take,
+    sched.stage_done,
+    rows.app_pipeline,
+]
+
+
+@dataclass
+class PipelineImage:
+    """A pipeline as the kernel has it."""
+
+    name: str
+    number: int
+    source: Spec
+    steps: list[Step]
+    outputs: tuple[Spec, ...]
+    result_bytes: int
+    plan: int  # bytes of its frame
+    priority: int
+    deadline: int  # us, 0: none
+    worst: str  # which two neighbours make the plan
+
+
+@dataclass
+class Image:
+    """All that an engine or firmware needs of an app."""
+
+    app: App
+    tables: bytes
+    containers: bytes
+    pipelines: list[PipelineImage]
+    stages: list[Any]  # functions of APP_STAGES
+    host_stages: list[tuple[HostStage, Spec]]
+    variants: set[int]
+    slots: int
+    result_bytes: int
+    frames: list[int]
+    persistent: int
+    scratch: int
+    layers: int
+    jobs: list[JobDecl] = field(default_factory=list)
+
+    @property
+    def arena_bytes(self) -> int:
+        """Persistent, results, frames and scratch."""
+        return _up(self.persistent) + self.result_bytes * self.slots + sum(self.frames) + self.scratch
+
+    @property
+    def parameters(self) -> dict[str, int]:
+        """Capacities of a build that carries this app and no more."""
+        most = max((len(p.steps) for p in self.pipelines), default=1)
+        return {
+            "MAX_MODELS": max(len(self.app.models), 1),
+            "MAX_PIPELINES": max(len(self.pipelines), 1),
+            "MAX_PIPELINE_STAGES": max(most, 1),
+            "MAX_JOBS": self.slots,
+            "PIPELINE_CONFIG_BYTES": 4,
+            "NPU_INPUT_BYTES": 16,
+            "LAYER_TIMES": max(self.layers, 1),
+        }
+
+    @property
+    def function_tables(self) -> dict[Any, list[Any]]:
+        return {**CPU_BACKEND, APP_STAGES: self.stages}
+
+    def build(self) -> Any:
+        """For this machine: what a Runtime calls."""
+        from synapticos.engine import Build
+
+        return Build(HOST_ROOTS, tables=self.function_tables, **self.parameters)
+
+    def boot(self, e: Any, kernel: Any, memory: Any, tables: Any, containers: Any) -> Any:
+        """Start the app on an engine: the kernel's Status."""
+        return e(
+            program.app_start,
+            *(kernel, 0, memory, self.arena_bytes, self.scratch),
+            *(tables, len(self.tables), containers, len(self.containers)),
+        )
+
+
+def compile_app(app: App, *, slots: int | None = None) -> Image:
+    """Compile an app. Raises UserError for all that cannot be: no job, a model that does not compile, too little RAM."""
+    if not app.pipelines:
+        raise UserError(f'app "{app.name}": has no pipeline; app.pipeline(name, source) begins one')
+    for pipeline in app.pipelines.values():
+        if not pipeline.has_model:
+            raise UserError(f'pipeline "{pipeline.name}": has no model; add .model(...)')
+    slots = slots or max(MIN_SLOTS, len(app.jobs))
+    writer = _Writer(app)
+    images = [writer.pipeline(i, p) for i, p in enumerate(app.pipelines.values())]
+    frames = [0] * CLASSES
+    for image in images:
+        frames[image.priority] = max(frames[image.priority], image.plan)
+    compiled = [m.compiled for m in app.models]
+    persistent = 0
+    for made in compiled:
+        if _persistent(made):
+            persistent = _up(persistent) + _persistent(made)
+    results = _up(max(image.result_bytes for image in images))
+    out = Image(
+        app,
+        b"",
+        b"".join(_pad(made.container) for made in compiled),
+        images,
+        writer.stages,
+        writer.host_stages,
+        {variant for made in compiled for variant in _variants(made)},
+        slots,
+        results,
+        frames,
+        persistent,
+        _up(max((made.scratch_bytes for made in compiled), default=0)),
+        max((len(made.info.layers) for made in compiled), default=1),
+        list(app.jobs),
+    )
+    out.tables = writer.tables(out)
+    if app.ram is not None and out.arena_bytes > app.ram:
+        worst = max(images, key=lambda p: p.plan)
+        raise UserError(
+            f'app "{app.name}": the arena needs {out.arena_bytes:,} bytes, {app.ram:,} are available, '
+            f"{out.arena_bytes - app.ram:,} are missing; most is alive in pipeline {worst.name}, {worst.worst}"
+        )
+    return out
+
+
+class _Writer:
+    """Collects the rows of an app's tables."""
+
+    def __init__(self, app: App) -> None:
+        self.app = app
+        self.stages: list[Any] = []
+        self.host_stages: list[tuple[HostStage, Spec]] = []
+        self.stage_rows: list[dict[str, Any]] = []
+        self.pipeline_rows: list[dict[str, Any]] = []
+        self.configs: list[bytes] = []
+        self.binds: list[int] = []
+
+    def pipeline(self, number: int, pipeline: Pipeline) -> PipelineImage:
+        first = len(self.stage_rows)
+        sizes, labels = [], []
+        for step in pipeline.steps:
+            row, size = self.step(step)
+            self.stage_rows.append(row)
+            sizes.append(size)
+            labels.append(step)
+        result = 0
+        for spec in pipeline.specs:
+            result = _up(result) + spec.bytes
+        self.pipeline_rows.append({"first_stage": first, "stages": len(pipeline.steps), "source": 0, "sink": 0, "result": result})
+        job = next((j for j in self.app.jobs if j.pipeline is pipeline), None)
+        rooms = [0, *map(_up, sizes)]
+        at = max(range(len(sizes)), key=lambda i: rooms[i] + rooms[i + 1])
+        step = labels[at]
+        worst = f"at {step.kind} {step.name}"
+        if step.model is not None:
+            worst += f", layer {step.model.compiled.info.worst_layer}"
+        return PipelineImage(
+            pipeline.name,
+            number,
+            pipeline.source.spec,
+            list(pipeline.steps),
+            pipeline.specs,
+            result,
+            rows.frame_bytes(sizes),
+            job.priority if job else NORMAL,
+            job.deadline if job else 0,
+            worst,
+        )
+
+    def step(self, step: Step) -> tuple[dict[str, Any], int]:
+        """A stage's row, and the bytes that its result gets."""
+        row: dict[str, Any] = {"capacity": step.result_bytes}
+        if step.model is not None:
+            if len(step.model.outputs) > MAX_STAGE_INPUTS:
+                raise UserError(f'model "{step.name}": has {len(step.model.outputs)} outputs; at most {MAX_STAGE_INPUTS} can be handed on')
+            size = max(step.model.compiled.frame_bytes, 16)
+            return {"kind": rows.ROW_MODEL, "number": self.app.models.index(step.model), "capacity": 0}, size
+        if step.kind == "builtin":
+            number = KINDS[step.name]
+            row |= {"kind": rows.ROW_BUILTIN, "number": number}
+            if step.config is not None:
+                row |= self.config(lang.pack(ROWS[number].config, **step.config))
+        elif step.binding is not None:
+            row |= {"kind": rows.ROW_APP, "number": len(self.stages)}
+            self.stages.append(write_adapter(step.binding, len(self.stages)))
+            config = step.binding.pack()
+            if config:
+                row |= self.config(config)
+            row |= {"first_bind": len(self.binds), "binds": len(step.binding.arrays)}
+            self.binds += [i for _, i in step.binding.arrays]
+        elif step.host is not None:
+            row |= {"kind": rows.ROW_HOST, "number": len(self.host_stages)}
+            self.host_stages.append((step.host, step.outputs[0]))
+        if step.outputs[0].rows:
+            row["rows"] = step.outputs[0].shape[0]
+        return row, step.result_bytes
+
+    def config(self, data: bytes) -> dict[str, Any]:
+        at = sum(map(len, self.configs))
+        self.configs.append(data + bytes(-len(data) % 4))
+        return {"config_at": at, "config_bytes": len(data)}  # from where the configurations begin, until that is known
+
+    def tables(self, image: Image) -> bytes:
+        """The region: header, rows, binds, configurations."""
+        app = self.app
+        models, container_at = [], 0
+        for model in app.models:
+            size = len(model.compiled.container)
+            models.append({"container_at": container_at, "container_bytes": size, "backend": BACKEND_CPU})
+            container_at += _up(size)
+        jobs = [
+            {
+                "pipeline": list(app.pipelines.values()).index(job.pipeline),
+                "priority": job.priority,
+                "flags": rows.JOB_PREEMPTIBLE,
+                "late": LATE[job.late],
+                "deadline_us": job.deadline,
+                "period_us": job.every,
+            }
+            for job in app.jobs
+        ]
+        at = lang.sizeof(rows.AppHeader)
+        places: dict[str, int] = {}
+        sections: list[bytes] = []
+
+        def section(name: str, data: bytes, align: int) -> None:
+            nonlocal at
+            gap = -at % align
+            sections.append(bytes(gap) + data)
+            places[name] = at + gap
+            at += gap + len(data)
+
+        configs_at = at  # first, so that stage rows can say where
+        section("configs", b"".join(self.configs), 4)
+        for row in self.stage_rows:
+            if row.get("config_bytes"):
+                row["config_at"] += configs_at
+        section("jobs_at", _rows(rows.JobRow, jobs), 8)
+        section("models_at", _rows(rows.ModelRow, models), 4)
+        section("pipelines_at", _rows(rows.PipelineRow, self.pipeline_rows), 4)
+        section("stages_at", _rows(rows.StageRow, self.stage_rows), 4)
+        section("binds_at", b"".join(b.to_bytes(2, "little") for b in self.binds), 4)
+        del places["configs"]
+        frames, place = [], _up(image.persistent) + image.result_bytes * image.slots
+        for size in image.frames:
+            frames.append({"at": place if size else 0, "bytes": size})
+            place += size
+        header = lang.pack(
+            rows.AppHeader,
+            magic=rows.APP_MAGIC,
+            version=rows.APP_VERSION,
+            models=len(models),
+            pipelines=len(self.pipeline_rows),
+            stages=len(self.stage_rows),
+            jobs=len(jobs),
+            binds=len(self.binds),
+            result_bytes=image.result_bytes,
+            frames=b"".join(lang.pack(rows.FrameRow, **f) for f in frames),
+            persistent_bytes=image.persistent,
+            arena_bytes=image.arena_bytes,
+            scratch_bytes=image.scratch,
+            **places,
+        )
+        return header + b"".join(sections)
+
+
+def run_rows(image: Image) -> tuple[bytes, int]:
+    """The rows by which firmware feeds each job, and the bytes of input memory they need."""
+    out, at = [], 0
+    for job in image.jobs:
+        spec = job.pipeline.source.spec
+        number = [p.name for p in image.pipelines].index(job.pipeline.name)
+        out.append(lang.pack(program.RunRow, pipeline=number, input_at=at, tensor=tensor_fields(spec)))
+        at = _up(at + spec.bytes)
+    return b"".join(out), max(at, 16)
+
+
+def tensor_fields(spec: Spec) -> dict[str, Any]:
+    """A tensor's descriptor, without its place."""
+    shape = tuple(spec.shape)[-4:]
+    return {
+        "size": spec.bytes,
+        "dtype": DTYPE[spec.dtype],
+        "ndim": len(shape),
+        "shape": [*shape, *[0] * (4 - len(shape))],
+    }
+
+
+def _rows(kind: Any, items: list[dict[str, Any]]) -> bytes:
+    return b"".join(lang.pack(kind, **item) for item in items)
+
+
+def _up(n: int) -> int:
+    return -(-n // 16) * 16
+
+
+def _pad(data: bytes) -> bytes:
+    return data + bytes(_up(len(data)) - len(data))
+
+
+def _persistent(compiled: Any) -> int:
+    return int(getattr(compiled, "persistent_bytes", 0))
+
+
+def _variants(compiled: Any) -> list[int]:
+    from synapticos.kernel.layers.variants import VARIANTS
+
+    names = {name: number for number, name in VARIANTS.items()} if isinstance(VARIANTS, dict) else {n: i for i, n in enumerate(VARIANTS)}
+    return [names[layer.variant] for layer in compiled.info.layers]
+
+
+__all__ = ["DTYPES", "Image", "Kernel", "PipelineImage", "Tensor", "compile_app", "run_rows", "tensor_fields"]

@@ -1,0 +1,227 @@
+"""The kernel's side of an app: boot on any engine, and the main program of its firmware.
+
+`main` reads each job's frames from the file `in0`, `in1`... (the job's number), runs them through the kernel in rounds
+of one frame a job, and writes what came out to `out0`, `out1`...: for each frame a FrameRecord, then its outputs, one
+after the other, then the ticks of its stages and layers. On an emulated board these are files of the host.
+"""
+
+from synapticos.kernel import hal
+from synapticos.kernel.capacity import LAYER_TIMES, MAX_JOBS
+from synapticos.kernel.kernel import Kernel, kernel_boot
+from synapticos.kernel.region import REGION_CONTAINERS, REGION_TABLES
+from synapticos.kernel.runtime import kernel_init
+from synapticos.kernel.sched import find_slot, infer_detach, infer_output, infer_post, infer_wait
+from synapticos.kernel.status import Status
+from synapticos.kernel.tables import app_boot, app_pipeline
+from synapticos.kernel.tensor import MAX_STAGE_INPUTS, Tensor
+from synapticos.lang import (
+    Array,
+    Final,
+    Ptr,
+    Shaped,
+    blob,
+    check,
+    console,
+    copy,
+    fill,
+    fn,
+    i32,
+    ignore,
+    local,
+    param,
+    static,
+    struct,
+    u8,
+    u32,
+    view,
+)
+
+ARENA_BYTES = param(u32, 4096)  # scratch included; a multiple of 16
+ARENA_SCRATCH = param(u32, 0)
+INPUT_BYTES = param(u32, 16)  # room for one frame of each job
+WAIT_MS: Final[u32] = 0xFFFFFFF
+ALL: Final[u32] = 0xFFFFFFFF
+
+
+@struct
+class RunRow:
+    """How `main` feeds one job."""
+
+    pipeline: u32
+    input_at: u32  # in the input memory, bytes; a multiple of 16
+    tensor: Tensor  # what its source gives
+
+
+@struct
+class FrameRecord:
+    """What a frame became. The outputs follow, then `stages` and `layers` ticks of 32 bits."""
+
+    status: Status
+    error_at: u32  # stage << 16 | layer
+    outputs: u32
+    size: Shaped[Array[u32], MAX_STAGE_INPUTS]  # of each output, bytes
+    total: u32  # ticks
+    frame: u32  # bytes of the arena that it used
+    stages: u32
+    layers: u32
+
+
+@fn
+def app_start(
+    kernel: Kernel,
+    board: u32,
+    memory: Ptr[u8],
+    memory_bytes: u32,
+    scratch: u32,
+    tables: Ptr[u8],
+    tables_bytes: u32,
+    containers: Ptr[u8],
+    containers_bytes: u32,
+) -> Status:
+    """Boot a kernel over `memory` with the app that tables and containers describe. All three are 16-aligned.
+
+    Returns what `kernel_init` and `app_boot` do.
+    """
+    kernel_boot(kernel, board)
+    check(kernel_init(kernel, memory, memory_bytes, scratch))
+    kernel.regions.set(REGION_TABLES, tables, tables_bytes)
+    kernel.regions.set(REGION_CONTAINERS, containers, containers_bytes)
+    return app_boot(kernel)
+
+
+TABLES = blob()
+CONTAINERS = blob()
+RUNS = blob()  # RunRow, one a job
+KERNEL = static(Kernel)
+ARENA = static(u8, ARENA_BYTES, align=16)
+INPUTS = static(u8, INPUT_BYTES, align=16)
+
+RUN_ROW_BYTES: Final[u32] = 40
+RECORD_BYTES: Final[u32] = 44
+
+
+@fn
+def file_name(name: Ptr[u8], base: u32, number: u32) -> None:
+    """`in` (base 0) or `out` and a job's number below 100, ended by a 0."""
+    at: u32 = 2
+    name[0] = 105
+    name[1] = 110
+    if base != 0:
+        name[0] = 111
+        name[1] = 117
+        name[2] = 116
+        at = 3
+    if number >= 10:
+        name[at] = u8(48 + number // 10)
+        at += 1
+    name[at] = u8(48 + number % 10)
+    name[at + 1] = 0
+
+
+@fn
+def put(name: Ptr[u8], at: u32, data: Ptr[u8], n: u32) -> bool:
+    """Write `n` bytes at byte `at` of a file. False if that failed."""
+    if n == 0:
+        return True
+    written = hal.file_write(0, name, at, data, n)
+    return written == i32(n)
+
+
+@fn
+def write_frame(kernel: Kernel, job: u32, status: Status, name: Ptr[u8], start: u32) -> tuple[bool, u32]:
+    """Write what a job became behind byte `start` of its file: the second result is where the file ends now."""
+    record = local(FrameRecord)
+    record.status = status
+    slot = find_slot(kernel, job)
+    if slot == MAX_JOBS:
+        return False, start
+    times = kernel.jobs[slot].times
+    record.error_at = kernel.jobs[slot].error_at
+    record.total = times.total
+    record.frame = times.frame
+    record.stages = times.stages
+    if kernel.profile.layer_job == job:
+        record.layers = min(kernel.profile.layers, LAYER_TIMES)
+    at = start + RECORD_BYTES
+    y = local(Tensor)
+    if status == Status.OK:
+        for i in range(u32(kernel.jobs[slot].inputs)):
+            ignore(infer_output(kernel, job, i, y))
+            data = kernel.regions.get(y.region, y.offset, y.size)
+            if data is None:
+                return False, at
+            record.size[i] = y.size
+            record.outputs += 1
+            fine = put(name, at, data, y.size)
+            if not fine:
+                return False, at
+            at += y.size
+    good = put(name, at, view(u8, times.stage), record.stages * 4)
+    at += record.stages * 4
+    also = put(name, at, view(u8, kernel.profile.layer), record.layers * 4)
+    at += record.layers * 4
+    last = put(name, start, view(u8, record), RECORD_BYTES)
+    return good and also and last, at
+
+
+@fn
+def run_app(kernel: Kernel) -> Status:
+    """Every frame of every job. Returns OK; IO if a file cannot be written; what submitting says."""
+    rows = view(RunRow, RUNS)
+    name = local(u8, 8)
+    jobs = local(u32, MAX_JOBS)
+    ends = local(u32, MAX_JOBS)
+    count: u32 = len(RUNS) // RUN_ROW_BYTES
+    frame: u32 = 0
+    more = True
+    while more:
+        more = False
+        for j in range(count):
+            row = view(RunRow, RUNS[j * RUN_ROW_BYTES :])
+            input = INPUTS[row.input_at : row.input_at + row.tensor.size]
+            file_name(name, 0, j)
+            got = hal.file_read(0, name, frame * row.tensor.size, input, row.tensor.size)
+            jobs[j] = 0
+            if got == i32(row.tensor.size):
+                pipe = app_pipeline(kernel, row.pipeline)
+                status, job = infer_post(kernel, pipe, row.tensor, input, None, 0, None)
+                if status != Status.OK:
+                    return status
+                jobs[j] = job
+                more = True
+        for j in range(count):
+            if jobs[j] != 0:
+                ended = infer_wait(kernel, jobs[j], WAIT_MS)
+                file_name(name, 1, j)
+                fine, end = write_frame(kernel, jobs[j], ended, name, ends[j])
+                if not fine:
+                    return Status.IO
+                ends[j] = end
+                console.print(f"job {j} frame {frame}: {ended}\n")
+                ignore(infer_detach(kernel, jobs[j]))
+        frame += 1
+    return Status.OK
+
+
+@fn
+def run_all(kernel: Kernel) -> i32:
+    """The whole program, in a kernel of its own: its exit code."""
+    status = app_start(kernel, 0, ARENA, ARENA_BYTES, ARENA_SCRATCH, TABLES, len(TABLES), CONTAINERS, len(CONTAINERS))
+    if status != Status.OK:
+        console.print(f"the app does not start: {status}\n")
+        return 1
+    kernel.profile.trace = True
+    status = run_app(kernel)
+    if status != Status.OK:
+        console.print(f"stopped: {status}\n")
+        return 1
+    used: u32 = 0
+    for i in range(4):
+        used += kernel.frames[i].used
+    console.print(f"frames: {used} bytes used of an arena of {ARENA_BYTES}\n")
+    return 0
+
+
+@fn
+def main() -> i32:
+    return run_all(KERNEL)

@@ -1,0 +1,375 @@
+"""Runtime: an app in this process, its jobs as futures.
+
+    with syn.Runtime(app) as rt:
+        boxes = rt.run("faces", picture)
+        job = rt.submit("faces", picture)
+        boxes = job.result(timeout=1.0)        # or: await job
+
+No thread belongs to the kernel: whoever waits for a job runs it, and all that is more urgent, unless another thread
+already does. Submitting and cancelling never wait for a step.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections.abc import Generator, Iterator
+from typing import Any
+
+import numpy as np
+
+from synapticos import lang
+from synapticos.app.declare import App, Pipeline
+from synapticos.app.image import DTYPE, Image, PipelineImage, compile_app, tensor_fields
+from synapticos.app.spec import DTYPES, Spec
+from synapticos.errors import KernelError, UserError
+from synapticos.kernel import sched
+from synapticos.kernel import tables as rows
+from synapticos.kernel.job import JobParams
+from synapticos.kernel.kernel import Kernel
+from synapticos.kernel.status import Status
+from synapticos.kernel.tensor import StageCall, Tensor
+
+SLICE_MS = 20  # how long the kernel runs between two looks for Ctrl-C and time limits
+WORDS = {
+    Status.CANCELED: "was cancelled",
+    Status.NOMEM: "has too little memory",
+    Status.MSGSIZE: "was given a tensor of another size than it takes",
+}
+
+
+class Job:
+    """A submitted job. Its result can be asked for as often as one likes."""
+
+    def __init__(self, runtime: Runtime, pipeline: PipelineImage, number: int, held: Any, out: list[np.ndarray]) -> None:
+        self._runtime, self._pipeline, self.id = runtime, pipeline, number
+        self._held = held  # the input: memory that the kernel reads until the job has ended
+        self._out = out
+        self._status: Status | None = None
+        self._error: UserError | None = None
+        self.times: dict[str, Any] | None = None  # when profiling: ticks in all, by stage, bytes of its frame
+
+    @property
+    def done(self) -> bool:
+        """Has it ended?"""
+        return self._status is not None or self._runtime._look(self)
+
+    def result(self, timeout: float | None = None) -> Any:
+        """The result: an array, or a list of them where the pipeline ends in several tensors.
+
+        Raises TimeoutError after `timeout` seconds, KernelError if the job failed or was cancelled.
+        """
+        self._runtime._wait(self, timeout)
+        if self._error is not None:
+            raise self._error
+        return self._out[0] if len(self._out) == 1 else list(self._out)
+
+    def cancel(self) -> bool:
+        """End it, if it has not ended: before its next step if it runs. False if it had ended already."""
+        return self._runtime._cancel(self)
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        return asyncio.get_running_loop().run_in_executor(None, self.result).__await__()
+
+
+class Runtime:
+    """An app, compiled for this machine and booted. A process may have several; they share nothing."""
+
+    def __init__(self, app: App, *, engine: str = "native", profile: bool = False) -> None:
+        self.image: Image = compile_app(app)
+        self.app = app
+        self._engine = start_engine(self.image, engine)
+        self.engine = engine
+        self.profile = profile
+        self._running = threading.Lock()  # held by the thread that runs the kernel
+        self._news = threading.Condition()
+        # The native kernel takes calls from any thread; an interpreted one is called by one at a time.
+        self._calls: Any = contextlib.nullcontext() if engine == "native" else threading.RLock()
+        self._jobs: dict[int, Job] = {}
+        self._closed = False
+        e = self._engine
+        self.kernel = e.new(Kernel)
+        self._memory = e.array(lang.u8, self.image.arena_bytes)
+        self._tables = e.array(lang.u8, self.image.tables)
+        self._containers = e.array(lang.u8, self.image.containers)
+        self._check(self.image.boot(e, self.kernel, self._memory, self._tables, self._containers), self.app.name)
+        self._handles = {p.name: e(rows.app_pipeline, self.kernel, p.number) for p in self.image.pipelines}
+        self.kernel.profile.enabled = profile
+        self.kernel.profile.trace = profile
+
+    def __enter__(self) -> Runtime:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Cancel what is not done and let go of the kernel's memory."""
+        if self._closed:
+            return
+        for job in list(self._jobs.values()):
+            job.cancel()
+        while self._jobs:
+            self._step(next(iter(self._jobs.values())))
+        self._closed = True
+
+    # What a program asks for ------------------------------------------------------------------------------------------
+
+    def run(self, pipeline: str | Pipeline, data: Any, *, out: Any = None, timeout: float | None = None) -> Any:
+        """Submit and wait for the result."""
+        return self.submit(pipeline, data, out=out).result(timeout)
+
+    def submit(
+        self,
+        pipeline: str | Pipeline,
+        data: Any,
+        *,
+        priority: int | None = None,
+        deadline: int | None = None,
+        out: np.ndarray | None = None,
+    ) -> Job:
+        """Queue a job. `data` is used where it lies if it is contiguous and aligned, and must not change until the job ends.
+
+        Priority and deadline (microseconds) are those of the app's job unless given. `out` takes the result if the pipeline
+        ends in one tensor. Raises KernelError with Status.BUSY if no slot is free.
+        """
+        if self._closed:
+            raise UserError(f"{self.app.name}: the runtime is closed")
+        found = self._pipeline(pipeline)
+        spec = found.source
+        array = _input(data, spec, found.name)
+        results, memory = _results(found.outputs, out, found.name)
+        e = self._engine
+        with self._calls:
+            params = e.new(
+                JobParams,
+                priority=found.priority if priority is None else priority,
+                deadline_us=found.deadline if deadline is None else deadline,
+                preemptible=True,
+            )
+            tensor = e.new(Tensor, **tensor_fields(spec))
+            held = e.share(array.reshape(-1).view(np.uint8))
+            target = e.share(memory)
+            pipe = self._handles[found.name]
+            status, number = e(sched.infer_post, self.kernel, pipe, tensor, held, target, memory.nbytes, params)
+            self._check(status, f'{self.app.name}: pipeline "{found.name}"')
+            job = Job(self, found, number, (array, held, target, memory), results)
+            self._jobs[number] = job
+        return job
+
+    def poll(self) -> bool:
+        """Run one step of whatever is most urgent. False if there was nothing to do."""
+        with self._running, self._calls:
+            answer, number = self._engine(sched.kernel_poll, self.kernel)
+            if answer == sched.Poll.HOST:
+                self._host_stage(number)
+        self._collect()
+        return answer in (sched.Poll.RAN, sched.Poll.HOST)
+
+    # How it goes on ---------------------------------------------------------------------------------------------------
+
+    def _pipeline(self, wanted: str | Pipeline) -> PipelineImage:
+        name = wanted if isinstance(wanted, str) else wanted.name
+        for found in self.image.pipelines:
+            if found.name == name:
+                return found
+        raise UserError(f'{self.app.name}: no pipeline "{name}"; there is {", ".join(p.name for p in self.image.pipelines)}')
+
+    def _wait(self, job: Job, timeout: float | None) -> None:
+        end = None if timeout is None else time.monotonic() + timeout
+        while job._status is None:
+            left = SLICE_MS / 1000 if end is None else min(SLICE_MS / 1000, end - time.monotonic())
+            if self._running.acquire(blocking=False):
+                try:
+                    if job._status is None:
+                        self._step(job)
+                finally:
+                    self._running.release()
+                with self._news:
+                    self._news.notify_all()
+            else:
+                with self._news:
+                    if job._status is None:
+                        self._news.wait(max(left, 0))
+            if job._status is None and end is not None and time.monotonic() >= end:
+                raise TimeoutError(f'{self.app.name}: job {job.id} of "{job._pipeline.name}" is not done after {timeout:g} s')
+
+    def _step(self, job: Job) -> None:
+        """Run the kernel for a while: until `job` has ended, a slice of time is over, or the host has a stage to run."""
+        e = self._engine
+        with self._calls:
+            if self.image.host_stages:
+                answer, number = e(sched.kernel_poll, self.kernel)
+                if answer == sched.Poll.HOST:
+                    self._host_stage(number)
+            else:
+                e(sched.infer_wait, self.kernel, job.id, SLICE_MS)
+        self._collect()
+
+    def _collect(self) -> None:
+        """Take the outcome of every job that has ended, and free its slot."""
+        for job in list(self._jobs.values()):
+            self._look(job)
+
+    def _look(self, job: Job) -> bool:
+        e = self._engine
+        with self._calls:
+            if job._status is not None:
+                return True
+            over, status = e(sched.outcome, self.kernel, job.id)
+            if not over:
+                return False
+            status = Status(int(status))
+            self._finish(job, status)
+            if self._jobs.pop(job.id, None) is not None:
+                e(sched.infer_detach, self.kernel, job.id)
+            job._status = status
+        return True
+
+    def _finish(self, job: Job, status: Status) -> None:
+        e, name = self._engine, f'{self.app.name}: pipeline "{job._pipeline.name}"'
+        array, held, target, memory = job._held
+        if self.profile:
+            job.times = self._times(job.id)
+        if status == Status.OK:
+            if self.engine == "cortex-m":  # its memory is its own: what lies there is copied out
+                memory[:] = np.frombuffer(bytes(target), np.uint8)
+            for i, spec in enumerate(job._pipeline.outputs):
+                if spec.rows:
+                    tensor = e.new(Tensor)
+                    e(sched.infer_output, self.kernel, job.id, i, tensor)
+                    job._out[i] = job._out[i][: tensor.shape[0]]
+        elif status == Status.CANCELED:
+            job._error = KernelError(f"{name}: job {job.id} was cancelled", int(status))
+        else:
+            stage, layer = e(sched.infer_error_at, self.kernel, job.id)
+            job._error = KernelError(f"{name}: {self._where(job._pipeline, stage, layer)} {self._words(status)}", int(status))
+        job._held = None
+
+    def _where(self, pipeline: PipelineImage, stage: int, layer: int) -> str:
+        if stage >= len(pipeline.steps):
+            return "its job"
+        step = pipeline.steps[stage]
+        if step.kind == "model":
+            return f'model "{step.name}", layer {layer},'
+        return f"stage {step.name}"
+
+    def _words(self, status: Status) -> str:
+        return WORDS.get(status, f"ended with {status.name}")
+
+    def _times(self, number: int) -> dict[str, Any]:
+        for i in range(len(self.kernel.jobs)):
+            slot = self.kernel.jobs[i]
+            if slot.id == number:
+                times, layers = slot.times, self.kernel.profile
+                count = layers.layers if layers.layer_job == number else 0
+                return {
+                    "total": times.total,
+                    "stages": [times.stage[k] for k in range(times.stages)],
+                    "layers": [layers.layer[k] for k in range(count)],
+                    "frame": times.frame,
+                }
+        return {}
+
+    def _cancel(self, job: Job) -> bool:
+        with self._calls:
+            if job._status is not None:
+                return False
+            status = Status(int(self._engine(sched.infer_abort, self.kernel, job.id)))
+        self._look(job)
+        return status == Status.OK
+
+    def _host_stage(self, number: int) -> None:
+        """Run the NumPy stage that job `number` wants, and post what it made."""
+        e = self._engine
+        call = e.new(StageCall)
+        status, which = e(sched.stage_take, self.kernel, number, call)
+        if Status(int(status)) != Status.OK:
+            return
+        stage, spec = self.image.host_stages[which]
+        inputs = [_tensor(e, call.x[i], call.x_data[i]) for i in range(call.inputs)]
+        y = e.new(Tensor)
+        try:
+            result = np.ascontiguousarray(stage.python(*inputs), DTYPES[spec.dtype])
+            if result.nbytes > call.y.size:
+                raise UserError(f"stage {stage.__name__} gave {result.nbytes} bytes, its shape is {spec}")
+            e.write(call.y_data, result.tobytes())
+            for name, value in tensor_fields(spec.like(shape=result.shape)).items():
+                setattr(y, name, value)
+        except BaseException:
+            e(sched.stage_done, self.kernel, number, Status.IO, y)
+            raise
+        e(sched.stage_done, self.kernel, number, Status.OK, y)
+
+    def _check(self, status: Any, what: str) -> None:
+        status = Status(int(status))
+        if status == Status.OK:
+            return
+        if status == Status.BUSY:
+            raise KernelError(f"{what}: all job slots are taken; wait for a result first", int(status))
+        raise KernelError(f"{what}: {self._words(status)}", int(status))
+
+    def jobs(self) -> Iterator[Job]:
+        """Those that have not ended, or whose end nobody has seen."""
+        return iter(list(self._jobs.values()))
+
+
+def start_engine(image: Image, name: str) -> Any:
+    """An engine for an app on this machine, whose clock is the machine's."""
+    build = image.build()
+    if name == "native":
+        return build.engine(name, real_clock=True)
+    if name == "checked":
+        from synapticos.boards.host import HostBoard
+
+        return build.engine(name, board=HostBoard(real_clock=True))
+    return build.engine(name)
+
+
+def _tensor(e: Any, tensor: Any, address: int) -> np.ndarray:
+    """A tensor that a stage of the host is given, as an array of its own."""
+    dtype = {member: DTYPES[name] for name, member in DTYPE.items()}[tensor.dtype]
+    shape = [tensor.shape[i] for i in range(tensor.ndim)]
+    return np.frombuffer(e.read(address, tensor.size), dtype).reshape(shape).copy()
+
+
+def _input(data: Any, spec: Spec, name: str) -> np.ndarray:
+    """`data` as the pipeline takes it: itself where it may be used as it lies, else an aligned copy."""
+    array = np.asarray(data)
+    wanted = DTYPES[spec.dtype]
+    same = tuple(n for n in array.shape if n != 1) == tuple(n for n in spec.shape if n != 1)
+    if array.dtype != wanted or not same:
+        shape = " x ".join(map(str, array.shape)) or "a single value"
+        raise UserError(f'pipeline "{name}": takes {spec}, the array is {array.dtype} {shape}')
+    if array.flags.c_contiguous and array.ctypes.data % 16 == 0:
+        return array
+    copied = _aligned(array.nbytes).view(wanted).reshape(array.shape)
+    copied[...] = array
+    return copied
+
+
+def _results(specs: tuple[Spec, ...], out: np.ndarray | None, name: str) -> tuple[list[np.ndarray], np.ndarray]:
+    """The arrays that a job's results will be, and the memory they lie in, each from a multiple of 16 on."""
+    if out is not None:
+        spec = specs[0]
+        if len(specs) != 1 or out.dtype != DTYPES[spec.dtype] or out.nbytes != spec.bytes or not out.flags.c_contiguous:
+            raise UserError(f'pipeline "{name}": out must be one contiguous array of {spec}')
+        if out.ctypes.data % 16 != 0:
+            raise UserError(f'pipeline "{name}": out must begin at a multiple of 16 bytes')
+        return [out], out.reshape(-1).view(np.uint8)
+    offsets, at = [], 0
+    for spec in specs:
+        at = (at + 15) & -16
+        offsets.append(at)
+        at += spec.bytes
+    memory = _aligned(max(at, 16))
+    parts = [memory[o : o + s.bytes].view(DTYPES[s.dtype]).reshape(s.shape) for o, s in zip(offsets, specs)]
+    return parts, memory
+
+
+def _aligned(n: int) -> np.ndarray:
+    raw = np.zeros(n + 16, np.uint8)
+    at = -raw.ctypes.data % 16
+    return raw[at : at + n]
