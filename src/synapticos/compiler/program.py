@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from synapticos.lang import words
-from synapticos.lang.types import VOID, Type, Types
+from synapticos.lang.types import VOID, BadType, Type, Types
 from synapticos.lang.words import Function, Rom, Static, Table
 
 from . import ir
@@ -28,6 +28,7 @@ class Program:
         self.blobs = blobs or {}
         self.functions: dict[Function, ir.FnIR] = {}
         self.tables: list[Table] = []
+        self.enum_names: dict[str, dict[int, str]] = {}  # of a program that was not checked here
         self.texts: dict[int, tuple[str, list[str]]] = {}  # number -> (text, kinds of its values)
         self.constants_text: dict[str, Rom] = {}
         self.files: list[str] = []
@@ -68,6 +69,10 @@ class Program:
         """Parameters and result. Raises Refused at the annotation that is wrong."""
         if function in self._signatures:
             return self._signatures[function]
+        plain = self._plain_signature(function)
+        if plain is not None:
+            self._signatures[function] = plain
+            return plain
         node = node_of(function)
         checker = _Annotations(function, self.types)
         if node.args.defaults or node.args.kwonlyargs or node.args.vararg or node.args.kwarg or node.args.posonlyargs:
@@ -83,6 +88,19 @@ class Program:
         result = checker.type_of(node.returns) if node.returns is not None else VOID
         self._signatures[function] = (parameters, result)
         return self._signatures[function]
+
+    def _plain_signature(self, function: Function) -> Signature | None:
+        """The signature by what Python evaluated at import, or None where the source has to be read to word an error."""
+        code, noted = function.python.__code__, function.python.__annotations__
+        if function.python.__defaults__ or code.co_kwonlyargcount or code.co_posonlyargcount or code.co_flags & 0x0C:
+            return None
+        names = code.co_varnames[: code.co_argcount]
+        try:
+            parameters = [(n, self.types.struct(function.owner) if i == 0 and function.owner is not None and n not in noted else self.types.of(noted[n]))
+                          for i, n in enumerate(names)]  # fmt: skip
+            return parameters, self.types.of(noted["return"]) if "return" in noted else VOID
+        except (BadType, KeyError, TypeError):
+            return None
 
     def need(self, *roots: Function) -> None:
         """Check functions and all they call. Raises LanguageError; the program is then as it was."""

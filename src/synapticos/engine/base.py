@@ -9,7 +9,7 @@ import numpy as np
 from synapticos.compiler import Program
 from synapticos.compiler.c_files import is_word, thunk
 from synapticos.lang import layouts as layout
-from synapticos.lang.types import VOID, ArrayType, EnumType, OptType, PtrType, Scalar, StructType, TupleType, Type
+from synapticos.lang.types import ArrayType, EnumType, OptType, PtrType, Scalar, StructType, Type
 from synapticos.lang.words import Function
 
 from .obj import Obj
@@ -137,13 +137,10 @@ class Engine:
         """An object at an address that the kernel returned (a pointer: one element of it)."""
         return Obj(self, ArrayType(kind.element, (1,)) if isinstance(kind, PtrType) else kind, address, None)
 
-    def short(self, file: int) -> str:
+    def file(self, number: int) -> str:
+        """The source file of a panic."""
         files = self.program.files
-        return files[file] if file < len(files) else f"file {file}"
+        return files[number] if number < len(files) else f"file {number}"
 
     def close(self) -> None:
         """Give back what the engine holds."""
-
-
-def plain_result(kind: Type) -> bool:
-    return kind is VOID or isinstance(kind, TupleType)

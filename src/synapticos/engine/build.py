@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import functools
+from pathlib import Path
 from typing import Any
 
 from synapticos.compiler import Program
+from synapticos.compiler.c_files import CWriter
+from synapticos.engine.words import words_files
 from synapticos.lang.words import Blob, Function, Table
 
 from .base import Engine
@@ -27,6 +30,20 @@ class Build:
     def program(self, pointer: int = 8) -> Program:
         return Program.of(self.roots, self.params, pointer, self.tables, self.blobs)
 
+    def c_files(self, folder: Path, *, pointer: int = 4, checks: bool = False) -> list[Path]:
+        """Write the program's C into `folder` (made if need be), without thunks: the units to compile.
+
+        They include the other files by name, so compile with `-I<folder> -Wa,-I<folder>`. The words of messages and the
+        names of source files are in the section `.syn.words`, which is not loaded.
+        """
+        program = self.program(pointer)
+        made = CWriter(program, self.roots, checks=checks, thunks=False).run()
+        made.files.update(words_files(program))
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in made.files.items():
+            (folder / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+        return [folder / unit for unit in [*made.units, "words.c"]]
+
     def engine(self, name: str, *, checks: bool = False, compiler: str | None = None, sanitize: tuple[str, ...] = (),
                board: Any = None, real_clock: bool = False) -> Engine:  # fmt: skip
         """The build on an engine. `checks`: C that traps where checked CPython would."""
@@ -37,11 +54,11 @@ class Build:
         if name == "native":
             from .native import NativeEngine
 
-            return NativeEngine(self.program(8), self.roots, checks=checks, compiler=compiler, sanitize=sanitize, real_clock=real_clock)
+            return NativeEngine(self, checks=checks, compiler=compiler, sanitize=sanitize, real_clock=real_clock)
         if name == "cortex-m":
             from .cortexm import CortexMEngine
 
-            return CortexMEngine(self.program(4), self.roots, checks=checks, compiler=compiler)
+            return CortexMEngine(self, checks=checks, compiler=compiler)
         raise ValueError(f"{name} is no engine: {', '.join(ENGINES)}")
 
 

@@ -3,37 +3,37 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from synapticos import toolchain
 from synapticos.boards import bare
-from synapticos.compiler import Program
-from synapticos.compiler.c_files import CWriter
-from synapticos.emulator import Core, Exited, Fault, Panic
 from synapticos.boards.host import HostExit
+from synapticos.compiler.c_files import CProgram
+from synapticos.emulator import Core, Exited, Fault, Panic
 from synapticos.lang.trap import Trap
 from synapticos.lang.words import Function
 
+from .artifact import built, light_program
 from .base import Engine
 
+if TYPE_CHECKING:
+    from .build import Build
 
-def image(program: Program, roots: list[Function], *, checks: bool, compiler: str | None, flags: tuple[str, ...] = ("-O2", "-g")) -> Path:
-    """The ELF of a program's functions, from the cache or compiled."""
-    made = CWriter(program, roots, checks=checks, jumps=False).run()
+
+def image(build: Build, *, checks: bool, compiler: str | None, flags: tuple[str, ...] = ("-O2", "-g")) -> Path:
+    """The folder with the ELF of a build's functions, from the cache or compiled."""
     chain = toolchain.find("cortex-m33", compiler)
     script = bare.script()
-    name = "cortexm-" + toolchain.key(sorted((k, v) for k, v in made.files.items()), chain.name, chain.version, flags, script, *bare.SOURCES)
 
-    def make(folder: Path) -> None:
-        folder.mkdir()
-        for file, text in made.files.items():
-            (folder / file).write_bytes(text if isinstance(text, bytes) else text.encode())
+    def make(folder: Path, made: CProgram) -> None:
         (folder / "image.ld").write_text(script)
         sources = [*(folder / u for u in made.units), *bare.SOURCES]
-        objects = chain.compile(sources, folder / "objects", [*flags, f"-I{folder}", f"-Wa,-I{folder}"], per_file=bare.PER_FILE)
+        own = [*flags, f"-I{folder}", f"-Wa,-I{folder}"]
+        objects = chain.compile(sources, folder / "objects", own, per_file=bare.PER_FILE)
         chain.link(objects, folder / "image.elf", script=folder / "image.ld", keep=[t.symbol for t in made.thunks.values()])
 
-    return toolchain.cached(name, make) / "image.elf"
+    parts = (chain.name, chain.version, flags, script, list(bare.SOURCES))
+    return built("cortexm", build, lambda: build.program(4), parts, checks=checks, make=make)
 
 
 class CoreBoard:
@@ -64,11 +64,12 @@ class CortexMEngine(Engine):
     name = "cortex-m"
     pointer = 4
 
-    def __init__(self, program: Program, roots: list[Function], *, checks: bool = False, compiler: str | None = None) -> None:
-        self.path = image(program, roots, checks=checks, compiler=compiler)
-        self.core = Core(self.path)
-        super().__init__(program, CoreBoard(self.core))
-        self.roots = set(roots)
+    def __init__(self, build: Build, *, checks: bool = False, compiler: str | None = None) -> None:
+        folder = image(build, checks=checks, compiler=compiler)
+        self.core = Core(folder / "image.elf")
+        self.checks = checks
+        super().__init__(light_program(build, folder, 4), CoreBoard(self.core))
+        self.roots = set(build.roots)
         self.instructions = 0  # of the last call, its thunk included
         self._block = self.core.alloc(4096, 16)
 
@@ -96,9 +97,7 @@ class CortexMEngine(Engine):
         try:
             self.instructions = self.core.call(made.symbol, self._block)
         except Panic as panic:
-            from synapticos.compiler.parse import short_path
-
-            raise Trap("a check failed", short_path(self.short(panic.file_id)), panic.line) from None
+            raise Trap("a check failed", self.file(panic.file_id), panic.line) from None
         except Exited as exited:
             raise HostExit(exited.code) from None
         except Fault as fault:

@@ -2,57 +2,55 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cffi
 
 from synapticos import toolchain
 from synapticos.boards import host
 from synapticos.boards.host import HostExit, NativeBoard
-from synapticos.compiler import Program
-from synapticos.compiler.c_files import CWriter
+from synapticos.compiler.c_files import CProgram
 from synapticos.lang.trap import Trap
 from synapticos.lang.words import Function
 
+from .artifact import built, light_program
 from .base import Engine
 from .obj import Obj
+
+if TYPE_CHECKING:
+    from .build import Build
 
 _INCLUDE = ["-I" + str(p.parent) for p in host.SOURCES]
 
 
-def library(program: Program, roots: list[Function], *, checks: bool, compiler: str | None, sanitize: tuple[str, ...],
+def library(build: Build, *, checks: bool, compiler: str | None, sanitize: tuple[str, ...],
             flags: tuple[str, ...] = ("-O2", "-g")) -> Path:  # fmt: skip
-    """The shared library of a program, from the cache or compiled."""
-    made = CWriter(program, roots, checks=checks, jumps=False).run()
+    """The folder with the shared library of a build, from the cache or compiled."""
     chain = toolchain.find("host", compiler)
-    name = "native-" + toolchain.key(
-        sorted((k, v) for k, v in made.files.items()), chain.name, chain.version, flags, sanitize, *host.SOURCES)  # fmt: skip
+    per_file = {} if sanitize else {"layers.c": ("-O3",)}
 
-    def make(folder: Path) -> None:
-        folder.mkdir()
-        for file, text in made.files.items():
-            (folder / file).write_bytes(text if isinstance(text, bytes) else text.encode())
+    def make(folder: Path, made: CProgram) -> None:
         units = [folder / u for u in made.units]
-        chain.shared([*units, *host.SOURCES], folder / "kernel.so", [*flags, f"-I{folder}", f"-Wa,-I{folder}", *_INCLUDE], sanitize=sanitize,
-                     per_file={} if sanitize else {"layers.c": ("-O3",)})
-        (folder / "files.json").write_text(json.dumps(program.files))
+        own = [*flags, f"-I{folder}", f"-Wa,-I{folder}", *_INCLUDE]
+        chain.shared([*units, *host.SOURCES], folder / "kernel.so", own, sanitize=sanitize, per_file=per_file)
 
-    return toolchain.cached(name, make) / "kernel.so"
+    parts = (chain.name, chain.version, flags, sanitize, list(host.SOURCES))
+    return built("native", build, lambda: build.program(8), parts, checks=checks, make=make)
 
 
 class NativeEngine(Engine):
     name = "native"
 
-    def __init__(self, program: Program, roots: list[Function], *, checks: bool = False, compiler: str | None = None,
+    def __init__(self, build: Build, *, checks: bool = False, compiler: str | None = None,
                  sanitize: tuple[str, ...] = (), real_clock: bool = False) -> None:  # fmt: skip
         self.ffi = cffi.FFI()
         self.ffi.cdef(host.CDEF + "void *malloc(size_t); void free(void *);")
-        self.path = library(program, roots, checks=checks, compiler=compiler, sanitize=sanitize)
-        self.lib = self.ffi.dlopen(str(self.path))
-        super().__init__(program, NativeBoard(self.ffi, self.lib, real_clock=real_clock))
-        self.roots = set(roots)
+        folder = library(build, checks=checks, compiler=compiler, sanitize=sanitize)
+        self.lib = self.ffi.dlopen(str(folder / "kernel.so"))
+        self.checks = checks
+        super().__init__(light_program(build, folder, 8), NativeBoard(self.ffi, self.lib, real_clock=real_clock))
+        self.roots = set(build.roots)
         self._functions: dict[Function, Any] = {}
 
     def allocate(self, size: int, align: int, name: str) -> tuple[int, Any]:
@@ -89,9 +87,7 @@ class NativeEngine(Engine):
         told = self.ffi.new("uint32_t[2]")
         why = self.lib.host_call(symbol, block, told)
         if why == 1:
-            from synapticos.compiler.parse import short_path
-
-            raise Trap("a check failed", short_path(self.short(told[0])), told[1])
+            raise Trap("a check failed", self.file(told[0]), told[1])
         if why == 2:
             code = told[0]
             raise HostExit(code - ((code & 0x80000000) << 1))
