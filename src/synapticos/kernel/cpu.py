@@ -323,7 +323,7 @@ def cpu_run(m: ModelMemory, step: u32, row: u32, row_end: u32) -> Status:
     if record.scratch > m.scratch_bytes:
         return Status.NOMEM
     call = local(LayerCall)
-    call.params = m.container[header.params_at + record.params :]
+    call.params = m.container[header.params_at + record.params : header.params_at + header.params_bytes]
     call.scratch = m.scratch
     call.row = first_row + row
     call.row_end = first_row + row_end

@@ -15,7 +15,7 @@ from typing import Any
 from synapticos.lang import *
 from synapticos.kernel.container import LayerCall, LayerCheck
 from synapticos.kernel.layers.checks import apart, holds_i8, product, takes
-from synapticos.kernel.layers.requant import MIN_SHIFT, OutputRange, high_mul, range_is_sound, round_shift, to_i8
+from synapticos.kernel.layers.requant import MIN_SHIFT, OutputRange, range_is_sound, requantize, to_i8
 from synapticos.kernel.status import Status
 
 ADD_BITS: Final[u32] = 20  # below the point
@@ -74,9 +74,9 @@ def add_run(call: LayerCall) -> Status:
     m1 = p.x1_multiplier
     m2 = p.x2_multiplier
     m = p.multiplier
-    s1 = u32(-p.x1_shift)
-    s2 = u32(-p.x2_shift)
-    s = u32(-p.shift)
+    s1 = p.x1_shift
+    s2 = p.x2_shift
+    s = p.shift
     zero1 = p.x1_zero
     zero2 = p.x2_zero
     out = p.out
@@ -85,9 +85,9 @@ def add_run(call: LayerCall) -> Status:
         x2 = view(i8, call.data[1])[row * p.x2_step :]
         y = view(i8, call.data[2])[row * n :]
         for i in range(n):
-            a = round_shift(high_mul((i32(x1[i]) - zero1) << ADD_BITS, m1), s1)
-            b = round_shift(high_mul((i32(x2[i]) - zero2) << ADD_BITS, m2), s2)
-            y[i] = to_i8(round_shift(high_mul(a + b, m), s), out)
+            a = requantize((i32(x1[i]) - zero1) << ADD_BITS, m1, s1)
+            b = requantize((i32(x2[i]) - zero2) << ADD_BITS, m2, s2)
+            y[i] = to_i8(requantize(a + b, m, s), out)
     return Status.OK
 
 

@@ -84,7 +84,7 @@ def conv_run(call: LayerCall) -> Status:
         at = row * win.y_w * channels
         for column in range(win.y_w):
             gather(win, source, top, left, zero, patch)
-            dot_pixel(patch, w, bias, scale, 2, y[at:], depth, channels, p.out)
+            dot_pixel(patch, w, bias, scale, 2, y[at : at + channels], depth, channels, p.out)
             at += channels
             left += i32(win.stride_w)
     return Status.OK

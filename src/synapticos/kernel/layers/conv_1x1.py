@@ -44,7 +44,7 @@ def conv_1x1_run(call: LayerCall) -> Status:
         at = line * win.x_w * depth
         to = row * win.y_w * channels
         for column in range(win.y_w):
-            dot_pixel(x[at:], w, bias, scale, 2, y[to:], depth, channels, p.out)
+            dot_pixel(x[at : at + depth], w, bias, scale, 2, y[to : to + channels], depth, channels, p.out)
             at += step
             to += channels
     return Status.OK

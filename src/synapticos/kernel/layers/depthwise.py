@@ -63,7 +63,7 @@ def depthwise_validate(check: LayerCheck) -> Status:
     return Status.OK
 
 
-@fn
+@fn(disjoint=True)
 def requantize_pixel(
     acc: Ptr[i32], bias: Ptr[i32], scale: Ptr[i32], y: Ptr[i8], channels: u32, out: OutputRange
 ) -> None:
@@ -73,7 +73,7 @@ def requantize_pixel(
         y[c] = to_i8(requantize(total, scale[2 * c], scale[2 * c + 1]), out)
 
 
-@fn
+@fn(disjoint=True)
 def taps_one(patch: Ptr[i8], w: Ptr[i8], acc: Ptr[i32], taps: u32, channels: u32) -> None:
     """Sums of a pixel whose channels have one output each."""
     fill(acc, 0, channels)
@@ -84,7 +84,7 @@ def taps_one(patch: Ptr[i8], w: Ptr[i8], acc: Ptr[i32], taps: u32, channels: u32
             acc[c] += i32(x[c]) * v[c]
 
 
-@fn
+@fn(disjoint=True)
 def taps_many(patch: Ptr[i8], w: Ptr[i8], acc: Ptr[i32], taps: u32, depth: u32, multiplier: u32) -> None:
     """Sums of a pixel whose channels have several outputs each."""
     channels = depth * multiplier
@@ -110,7 +110,7 @@ def depthwise_run(call: LayerCall) -> Status:
     scale = view(i32, call.data[3])
     y = view(i8, call.data[4])
     channels = win.depth * p.multiplier
-    acc = view(i32, call.scratch)
+    acc = view(i32, call.scratch[: 4 * channels])
     patch = view(i8, call.scratch)[4 * channels :]
     taps = win.k_h * win.k_w
     zero = i8(p.x_zero)
@@ -126,7 +126,7 @@ def depthwise_run(call: LayerCall) -> Status:
                 taps_one(patch, w, acc, taps, channels)
             else:
                 taps_many(patch, w, acc, taps, win.depth, p.multiplier)
-            requantize_pixel(acc, bias, scale, y[at:], channels, p.out)
+            requantize_pixel(acc, bias, scale, y[at : at + channels], channels, p.out)
             at += channels
             left += i32(win.stride_w)
     return Status.OK

@@ -27,7 +27,7 @@ def depthwise_3x3_validate(check: LayerCheck) -> Status:
     return Status.OK
 
 
-@fn
+@fn(disjoint=True)
 def nine_taps(x: Ptr[i8], line: u32, w: Ptr[i8], acc: Ptr[i32], n: u32) -> None:
     """acc[c] = the sum over the 3 x 3 window of channel c; `line` elements from one line of x to the next."""
     x0 = x[0:]
@@ -53,7 +53,7 @@ def depthwise_3x3_run(call: LayerCall) -> Status:
     scale = view(i32, call.data[3])
     y = view(i8, call.data[4])
     n = win.depth
-    acc = view(i32, call.scratch)
+    acc = view(i32, call.scratch[: 4 * n])
     patch = view(i8, call.scratch)[4 * n :]
     zero = i8(p.x_zero)
     line = win.x_w * n
@@ -70,7 +70,7 @@ def depthwise_3x3_run(call: LayerCall) -> Status:
             else:
                 gather(win, source, top, left, zero, patch)
                 nine_taps(patch, 3 * n, w, acc, n)
-            requantize_pixel(acc, bias, scale, y[at:], n, p.out)
+            requantize_pixel(acc, bias, scale, y[at : at + n], n, p.out)
             at += n
             left += i32(win.stride_w)
     return Status.OK

@@ -13,12 +13,13 @@ the reference does, so no constant can overflow it.
 """
 
 from synapticos.lang import *
+from synapticos.kernel.layers.dsp import dot2, even_bytes, has_dsp, load4, odd_bytes
 from synapticos.kernel.layers.requant import OutputRange, requantize, to_i8
 
 MAX_DEPTH: Final[u32] = 65536
 
 
-@fn
+@fn(disjoint=True)
 def dot_pixel(
     x: Ptr[i8],
     w: Ptr[i8],
@@ -42,7 +43,22 @@ def dot_pixel(
         a1: i32 = 0
         a2: i32 = 0
         a3: i32 = 0
-        for k in range(depth):
+        done: u32 = 0
+        if has_dsp():
+            done = depth - depth % 4
+            for k in range(0, done, 4):
+                four = load4(x[k:])
+                even = even_bytes(four)
+                odd = odd_bytes(four)
+                four = load4(w0[k:])
+                a0 = dot2(odd, odd_bytes(four), dot2(even, even_bytes(four), a0))
+                four = load4(w1[k:])
+                a1 = dot2(odd, odd_bytes(four), dot2(even, even_bytes(four), a1))
+                four = load4(w2[k:])
+                a2 = dot2(odd, odd_bytes(four), dot2(even, even_bytes(four), a2))
+                four = load4(w3[k:])
+                a3 = dot2(odd, odd_bytes(four), dot2(even, even_bytes(four), a3))
+        for k in range(done, depth):
             v = i32(x[k])
             a0 += v * w0[k]
             a1 += v * w1[k]

@@ -52,7 +52,7 @@ def max_pool_validate(check: LayerCheck) -> Status:
     return Status.OK
 
 
-@fn
+@fn(disjoint=True)
 def keep_larger(y: Ptr[i8], x: Ptr[i8], n: u32) -> None:
     for c in range(n):
         y[c] = max(y[c], x[c])
@@ -83,7 +83,7 @@ def max_pool_run(call: LayerCall) -> Status:
             for ky in range(y0, y1):
                 for kx in range(x0, x1):
                     tap = u32(top + i32(ky)) * line + u32(left + i32(kx)) * n
-                    keep_larger(best, source[tap:], n)
+                    keep_larger(best, source[tap : tap + n], n)
             if p.high < 127:
                 for c in range(n):
                     best[c] = min(best[c], i8(p.high))

@@ -25,7 +25,7 @@ class OutputRange:
 
 @fn(pure=True, inline=True)
 def high_mul(a: i32, b: i32) -> i32:
-    """a * b / 2**31, rounded to nearest, halves up.
+    """a * b / 2**31, rounded to nearest, halves up; `b` is 0..2**31-1. The result lies in -2**31+1..2**31-2.
 
     The reference adds 2**30 or 1 - 2**30 by the product's sign and truncates: the same number for every product.
     It saturates for a = b = -2**31 only; b is never negative here.
@@ -35,21 +35,18 @@ def high_mul(a: i32, b: i32) -> i32:
 
 @fn(pure=True, inline=True)
 def round_shift(x: i32, count: u32) -> i32:
-    """x / 2**count, rounded to nearest, halves away from 0; `count` is 0..31."""
-    mask: u32 = (u32(1) << count) - 1
-    half = mask >> 1
-    if x < 0:
-        half += 1
-    floor = x >> count
-    if wrap(u32, x) & mask > half:
-        return floor + 1
-    return floor
+    """x / 2**count, rounded to nearest, halves away from 0; `count` is 1..31, x a result of `high_mul`.
+
+    Negative numbers are lowered by 1, so that a half goes down; then the first bit that falls off rounds up.
+    """
+    doubled = (x + (x >> 31)) >> (count - 1)
+    return (doubled + 1) >> 1
 
 
 @fn(pure=True, inline=True)
 def requantize(acc: i32, multiplier: i32, shift: i32) -> i32:
     """acc * multiplier * 2**(shift - 31), rounded twice."""
-    if shift > 0:
+    if shift >= 0:
         return high_mul(wrap(i32, acc << u32(shift)), multiplier)
     return round_shift(high_mul(acc, multiplier), u32(-shift))
 
