@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -83,6 +84,10 @@ class Engine:
 
     def __call__(self, function: Function, *arguments: Any) -> Any:
         raise NotImplementedError  # pragma: no cover
+
+    def prepare(self, function: Function, *arguments: Any) -> Callable[[], Any]:
+        """The call with its arguments converted once: what it returns calls again and again."""
+        return lambda: self(function, *arguments)
 
     def block(self, function: Function, arguments: tuple[Any, ...]) -> tuple[Any, bytearray]:
         """The thunk's layout and its argument block, filled."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -81,17 +82,28 @@ class NativeEngine(Engine):
         return found
 
     def __call__(self, function: Function, *arguments: Any) -> Any:
+        return self.prepare(function, *arguments)()
+
+    def prepare(self, function: Function, *arguments: Any) -> Callable[[], Any]:
+        """The call with its arguments converted once. Not for two threads at a time: it has one argument block."""
         symbol = self.symbol(function)
         made, data = self.block(function, arguments)
         block = self.ffi.from_buffer("uint8_t[]", data)
         told = self.ffi.new("uint32_t[2]")
-        why = self.lib.host_call(symbol, block, told)
+        host_call, results = self.lib.host_call, self.results
+
+        def call() -> Any:
+            why = host_call(symbol, block, told)
+            if why:
+                raise self._broken(why, told)
+            return results(made, data)
+
+        return call
+
+    def _broken(self, why: int, told: Any) -> Exception:
         if why == 1:
-            raise Trap("a check failed", self.file(told[0]), told[1])
-        if why == 2:
-            code = told[0]
-            raise HostExit(code - ((code & 0x80000000) << 1))
-        return self.results(made, data)
+            return Trap("a check failed", self.file(told[0]), told[1])
+        return HostExit(told[0] - ((told[0] & 0x80000000) << 1))
 
     def close(self) -> None:
         self.board.close()
