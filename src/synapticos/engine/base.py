@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,10 @@ from synapticos.lang.words import Function
 from .obj import Obj
 
 
+def _nothing(data: Any) -> None:
+    return None
+
+
 class Engine:
     """A build on one engine. `e(fn, arguments...)` calls; `e.new` and `e.array` make objects in its memory."""
 
@@ -27,6 +32,7 @@ class Engine:
         self.fill = 0
         self._kept: list[Any] = []
         self._thunks: dict[Function, Any] = {}
+        self._readers: dict[str, Callable[[Any], Any]] = {}
 
     # Memory: an engine answers these three
 
@@ -128,15 +134,48 @@ class Engine:
         raise TypeError(f"{type(value).__name__} is given, and {kind} is wanted")
 
     def results(self, made: Any, data: Any) -> Any:
-        out = []
-        for kind, at in made.results:
-            if is_word(kind):
-                address = int.from_bytes(data[at : at + 8], "little")
-                inner = kind.inner if isinstance(kind, OptType) else kind
-                out.append(None if address == 0 else self.found(address, inner))
+        return self.reader(made)(data)
+
+    def reader(self, made: Any) -> Callable[[Any], Any]:
+        """What takes a call's results out of its argument block."""
+        found = self._readers.get(made.symbol)
+        if found is None:
+            each = [self._read_one(kind, at) for kind, at in made.results]
+            if not each:
+                found = _nothing
+            elif len(each) == 1:
+                found = each[0]
             else:
-                out.append(layout.load(data, at, kind))
-        return None if not out else out[0] if len(out) == 1 else tuple(out)
+
+                def found(data: Any) -> Any:
+                    return tuple(read(data) for read in each)
+
+            self._readers[made.symbol] = found
+        return found
+
+    def _read_one(self, kind: Type, at: int) -> Callable[[Any], Any]:
+        if is_word(kind):
+            inner = kind.inner if isinstance(kind, OptType) else kind
+            word = struct.Struct("<Q").unpack_from
+
+            def reference(data: Any) -> Any:
+                address = word(data, at)[0]
+                return None if address == 0 else self.found(address, inner)
+
+            return reference
+        assert isinstance(kind, (Scalar, EnumType))
+        unpack = struct.Struct("<" + kind.code).unpack_from
+        if isinstance(kind, EnumType):
+            members = {v: kind.cls(v) for v in kind.members.values()}
+
+            def member(data: Any) -> Any:
+                value = unpack(data, at)[0]
+                return members.get(value, value)
+
+            return member
+        if kind.kind == "bool":
+            return lambda data: unpack(data, at)[0] != 0
+        return lambda data: unpack(data, at)[0]
 
     def found(self, address: int, kind: Type) -> Obj:
         """An object at an address that the kernel returned (a pointer: one element of it)."""

@@ -90,13 +90,13 @@ class NativeEngine(Engine):
         made, data = self.block(function, arguments)
         block = self.ffi.from_buffer("uint8_t[]", data)
         told = self.ffi.new("uint32_t[2]")
-        host_call, results = self.lib.host_call, self.results
+        host_call, read = self.lib.host_call, self.reader(made)
 
         def call() -> Any:
             why = host_call(symbol, block, told)
             if why:
                 raise self._broken(why, told)
-            return results(made, data)
+            return read(data)
 
         return call
 
