@@ -21,6 +21,7 @@ from synapticos.model.optimise import Program
 from synapticos.model.order import best_order, flow
 
 SHUFFLES = 400  # orders of placement tried where the simple ones leave a gap
+MAX_WORK = 4_000_000  # about the comparisons that may be spent on them
 
 
 @dataclass(frozen=True)
@@ -159,8 +160,9 @@ def place(spans: Sequence[Span], trails: Mapping[tuple[int, int], int] | None = 
 
     `trails[x, y] = distance`: x and y may share bytes if x begins at least `distance` above y.
 
-    Each order of placement gives a packing: the next span goes to the lowest gap it fits. Four orders by size, time
-    and both come first; then the best one is changed by placing some span earlier, until the bound is met.
+    Each order of placement gives two packings: the next span goes to the lowest gap, or to where it makes the whole
+    least larger, above or below the others. Four orders by size, time and both come first; then the best one is
+    changed by placing some span earlier, until the bound is met.
     """
     trails = trails or {}
     numbers = range(len(spans))
@@ -175,9 +177,11 @@ def place(spans: Sequence[Span], trails: Mapping[tuple[int, int], int] | None = 
         [j for j in numbers if j != i and spans[i].first <= spans[j].last and spans[j].first <= spans[i].last]
         for i in numbers
     ]
-    best = min((_pack(spans, trails, conflicts, order) for order in orders), key=lambda packing: packing.end)
+    packings = [_pack(spans, trails, conflicts, order, up) for up in (True, False) for order in orders]
+    best = min(packings, key=lambda packing: packing.end)
     random = 1
-    for _ in range(SHUFFLES if len(spans) > 2 else 0):
+    work = 1 + sum(len(c) ** 2 for c in conflicts)
+    for _ in range(min(SHUFFLES, MAX_WORK // work) if len(spans) > 2 else 0):
         if best.end <= bound:
             break
         order = list(best.order)
@@ -186,7 +190,7 @@ def place(spans: Sequence[Span], trails: Mapping[tuple[int, int], int] | None = 
         moved = high if random >> 8 & 1 else order[(random >> 9) % len(order)]
         at = order.index(moved)
         order.insert((random >> 16) % max(at, 1), order.pop(at))
-        packing = _pack(spans, trails, conflicts, order)
+        packing = _pack(spans, trails, conflicts, order, best.upwards)
         if packing.end <= best.end:
             best = packing
     return best.offsets
@@ -208,26 +212,32 @@ class _Packing(NamedTuple):
     end: int
     offsets: list[int]
     order: Sequence[int]
+    upwards: bool
 
 
 def _pack(
-    spans: Sequence[Span], trails: Mapping[tuple[int, int], int], conflicts: Sequence[list[int]], order: Sequence[int]
+    spans: Sequence[Span],
+    trails: Mapping[tuple[int, int], int],
+    conflicts: Sequence[list[int]],
+    order: Sequence[int],
+    upwards: bool,
 ) -> _Packing:
-    offsets = [-1] * len(spans)
-    end = 0
+    offsets: dict[int, int] = {}
+    low = high = 0  # what is covered so far
     for i in order:
         size = spans[i].size
         taken = []  # (from, to): where i cannot begin, both ends excluded
         for j in conflicts[i]:
-            if offsets[j] >= 0:
-                below = trails.get((j, i), spans[i].size)  # from i's begin to j's, if i lies below
+            if j in offsets:
+                below = trails.get((j, i), size)  # from i's begin to j's, if i lies below
                 above = trails.get((i, j), spans[j].size)
                 taken.append((offsets[j] - below, offsets[j] + above))
-        at = 0
-        for start, stop in sorted(taken):
-            if at <= start:
-                break
-            at = max(at, stop)
+        edges = {low, *(edge for pair in taken for edge in pair)}
+        free = [at for at in edges if all(at <= start or stop <= at for start, stop in taken)]
+        if upwards:
+            at = min(at for at in free if at >= 0)
+        else:
+            at = min(free, key=lambda at: (max(high, at + size) - min(low, at), at))
         offsets[i] = at
-        end = max(end, at + size)
-    return _Packing(end, offsets, order)
+        low, high = min(low, at), max(high, at + size)
+    return _Packing(high - low, [offsets[i] - low for i in range(len(spans))], order, upwards)
