@@ -15,6 +15,8 @@ from synapticos.lang import *
 from synapticos.kernel.layers.checks import MAX_SIDE, MAX_WINDOW, product
 from synapticos.kernel.layers.variants import Unsupported
 
+SHORT: Final[u32] = 16  # bytes that are copied here sooner than by a call
+
 
 @struct
 class Window:
@@ -112,8 +114,14 @@ def gather(win: Window, x: Ptr[i8], top: i32, left: i32, zero: i8, patch: Ptr[i8
     for ky in range(y0, y1):
         row = u32(top + i32(ky * win.dilation_h))
         if win.dilation_w == 1:
-            at = row * line + u32(left + i32(x0)) * depth
-            move(patch[ky * patch_line + x0 * depth :], x[at:], (x1 - x0) * depth)
+            source = x[row * line + u32(left + i32(x0)) * depth :]
+            target = patch[ky * patch_line + x0 * depth :]
+            count = (x1 - x0) * depth
+            if count < SHORT:
+                for k in range(count):
+                    target[k] = source[k]
+            else:
+                move(target, source, count)
         else:
             for kx in range(x0, x1):
                 column = u32(left + i32(kx * win.dilation_w))
