@@ -85,6 +85,11 @@ class Image:
         return _up(self.persistent) + self.result_bytes * self.slots + sum(self.frames) + self.scratch
 
     @property
+    def source_bytes(self) -> int:
+        """One frame of each job, where firmware keeps them."""
+        return run_rows(self)[1]
+
+    @property
     def parameters(self) -> dict[str, int]:
         """Capacities of a build that carries this app and no more."""
         most = max((len(p.steps) for p in self.pipelines), default=1)

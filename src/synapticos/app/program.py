@@ -142,26 +142,27 @@ def write_frame(kernel: Kernel, job: u32, status: Status, name: Ptr[u8], start: 
     record.stages = times.stages
     if kernel.profile.layer_job == job:
         record.layers = min(kernel.profile.layers, LAYER_TIMES)
-    at = start + RECORD_BYTES
     y = local(Tensor)
     if status == Status.OK:
-        for i in range(u32(kernel.jobs[slot].inputs)):
+        record.outputs = u32(kernel.jobs[slot].inputs)
+        for i in range(record.outputs):
             ignore(infer_output(kernel, job, i, y))
-            data = kernel.regions.get(y.region, y.offset, y.size)
-            if data is None:
-                return False, at
             record.size[i] = y.size
-            record.outputs += 1
-            fine = put(name, at, data, y.size)
-            if not fine:
-                return False, at
-            at += y.size
-    good = put(name, at, view(u8, times.stage), record.stages * 4)
+    # In this order, for a write at byte 0 begins the file anew.
+    good = put(name, start, view(u8, record), RECORD_BYTES)
+    at = start + RECORD_BYTES
+    for i in range(record.outputs):
+        ignore(infer_output(kernel, job, i, y))
+        data = kernel.regions.get(y.region, y.offset, y.size)
+        if not good or data is None:
+            return False, at
+        good = put(name, at, data, y.size)
+        at += y.size
+    stages = put(name, at, view(u8, times.stage), record.stages * 4)
     at += record.stages * 4
-    also = put(name, at, view(u8, kernel.profile.layer), record.layers * 4)
+    layers = put(name, at, view(u8, kernel.profile.layer), record.layers * 4)
     at += record.layers * 4
-    last = put(name, start, view(u8, record), RECORD_BYTES)
-    return good and also and last, at
+    return good and stages and layers, at
 
 
 @fn

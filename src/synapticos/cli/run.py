@@ -22,7 +22,8 @@ def command(
 ) -> int:
     """Run an app: each job, for every frame of its source."""
     from synapticos.app.load import load_app
-    from synapticos.host.execute import ENGINES, run_on_board, run_on_host
+    from synapticos.host.execute import ENGINES, read_sources, run_on_board, run_on_host
+    from synapticos.host.firmware import build_firmware
 
     loaded = load_app(app)
     files = source_files(context.args, loaded)
@@ -34,7 +35,8 @@ def command(
         if board == "host":
             report = run_on_host(loaded, files, engine=engine, crop=crop, advance=advance)
         else:
-            report = run_on_board(loaded, files, board, emulator=emulator, crop=crop, advance=advance)
+            read_sources(loaded, files, crop)  # before anything is compiled
+            report = run_on_board(build_firmware(loaded, board), files, emulator=emulator, crop=crop, advance=advance)
     if draw is not None:
         from synapticos.host.draw import draw_boxes
 

@@ -40,6 +40,11 @@ WORDS = {
 }
 
 
+def words_of(status: Status) -> str:
+    """A status as the rest of a sentence."""
+    return WORDS.get(status, f"ended with {status.name}")
+
+
 class Job:
     """A submitted job. Its result can be asked for as often as one likes."""
 
@@ -245,7 +250,7 @@ class Runtime:
             job._error = KernelError(f"{name}: job {job.id} was cancelled", int(status))
         else:
             stage, layer = e(sched.infer_error_at, self.kernel, job.id)
-            job._error = KernelError(f"{name}: {self._where(job._pipeline, stage, layer)} {self._words(status)}", int(status))
+            job._error = KernelError(f"{name}: {self._where(job._pipeline, stage, layer)} {words_of(status)}", int(status))
         job._held = None
 
     def _where(self, pipeline: PipelineImage, stage: int, layer: int) -> str:
@@ -255,9 +260,6 @@ class Runtime:
         if step.kind == "model":
             return f'model "{step.name}", layer {layer},'
         return f"stage {step.name}"
-
-    def _words(self, status: Status) -> str:
-        return WORDS.get(status, f"ended with {status.name}")
 
     def _times(self, number: int) -> dict[str, Any]:
         for i in range(len(self.kernel.jobs)):
@@ -309,7 +311,7 @@ class Runtime:
             return
         if status == Status.BUSY:
             raise KernelError(f"{what}: all job slots are taken; wait for a result first", int(status))
-        raise KernelError(f"{what}: {self._words(status)}", int(status))
+        raise KernelError(f"{what}: {words_of(status)}", int(status))
 
     def jobs(self) -> Iterator[Job]:
         """Those that have not ended, or whose end nobody has seen."""

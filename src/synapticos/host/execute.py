@@ -1,0 +1,121 @@
+"""An app, run once over what its sources give: on this machine, or as firmware on an emulated board.
+
+Both take the frames in the same rounds, one of each job at a time, so their reports can be compared by digest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from synapticos import lang
+from synapticos.app.declare import App
+from synapticos.app.image import Image
+from synapticos.app.program import FrameRecord
+from synapticos.app.spec import DTYPES
+from synapticos.errors import KernelError, UserError
+from synapticos.host.firmware import Firmware
+from synapticos.host.report import Report, Result
+from synapticos.host.runtime import Runtime, words_of
+from synapticos.kernel.status import Status
+
+ENGINES = ("native", "checked", "cortex-m")
+Frames = list[list[np.ndarray]]  # of each job
+HOST_TICKS = 1_000_000
+
+
+def read_sources(app: App, files: dict[str, Path], crop: bool) -> Frames:
+    """Every job's frames. Raises UserError for a file that is not what its source says."""
+    if not app.jobs:
+        raise UserError(f'app "{app.name}": has no job; app.job(pipeline) makes one')
+    return [
+        list(job.pipeline.source.read(files.get(job.pipeline.source.name), crop=crop)) for job in app.jobs
+    ]
+
+
+def run_on_host(
+    app: App, files: dict[str, Path], *, engine: str = "native", crop: bool = False, advance: Callable[[], None] = lambda: None
+) -> Report:
+    """Run every job for every frame on this machine."""
+    frames = read_sources(app, files, crop)
+    results: list[Result] = []
+    times: dict[str, list[dict[str, Any]]] = {}
+    with Runtime(app, engine=engine, profile=True) as runtime:
+        for k in range(max(map(len, frames))):
+            started = []
+            for job, own in zip(app.jobs, frames):
+                if k < len(own):
+                    started.append((job.pipeline.name, own[k], runtime.submit(job.pipeline, own[k])))
+            for name, frame, running in started:
+                value = running.result()
+                results.append(Result(name, k, frame, value if isinstance(value, list) else [value]))
+                times.setdefault(name, []).append(running.times or {})
+            advance()
+        return Report(f"host, {engine}", runtime.image, results, HOST_TICKS, times)
+
+
+def run_on_board(
+    built: Firmware, files: dict[str, Path], *, emulator: str = "own", crop: bool = False, advance: Callable[[], None] = lambda: None
+) -> Report:
+    """Boot firmware in an emulator, `own` or `qemu`, with the frames of its app's sources, and read what it wrote."""
+    from synapticos.boards import qemu
+    from synapticos.emulator import Machine
+
+    app = built.app
+    frames = read_sources(app, files, crop)
+    if emulator == "qemu":
+        missing = qemu.missing(built.board)
+        if missing is not None:
+            raise UserError(f"--emulator qemu: {missing}; the emulator of our own needs nothing: leave --emulator out")
+    fed = {f"in{j}": b"".join(np.ascontiguousarray(f).tobytes() for f in own) for j, own in enumerate(frames)}
+    if emulator == "qemu":
+        done = qemu.run(built.board, built.elf, files=fed, timeout=600)
+    else:
+        done = Machine(built.elf, built.board, files=fed).run()
+    if done.code != 0:
+        text = done.text.strip().splitlines()
+        raise UserError(f"{app.name} on {built.board.name}: {done.reason or (text[-1] if text else f'ended with {done.code}')}")
+    results, times = _read_results(built.image, frames, done.files)
+    where = f"{built.board.name}, {'QEMU' if emulator == 'qemu' else 'in-process emulator'}"
+    advance()
+    return Report(
+        where, built.image, results, built.board.tick_rate, times, done.text, done.instructions, sizes=built.sizes
+    )
+
+
+def _read_results(
+    image: Image, frames: Frames, files: dict[str, bytes]
+) -> tuple[list[Result], dict[str, list[dict[str, Any]]]]:
+    """What firmware wrote, in the order in which the host runs the same frames."""
+    found: dict[tuple[int, int], Result] = {}
+    times: dict[str, list[dict[str, Any]]] = {}
+    for j, job in enumerate(image.jobs):
+        data, at = files.get(f"out{j}", b""), 0
+        name = job.pipeline.name
+        for k, frame in enumerate(frames[j]):
+            if at + lang.sizeof(FrameRecord) > len(data):
+                raise UserError(f'job of "{name}": the board wrote {k} results for {len(frames[j])} frames')
+            record = lang.unpack(FrameRecord, data, at)
+            at += lang.sizeof(FrameRecord)
+            status = Status(int(record["status"]))
+            if status != Status.OK:
+                stage = record["error_at"] >> 16
+                raise KernelError(f'pipeline "{name}": stage {stage} of frame {k} {words_of(status)}', int(status))
+            arrays = []
+            for spec, size in zip(job.pipeline.specs, record["size"]):
+                flat = np.frombuffer(data[at : at + size], DTYPES[spec.dtype])
+                arrays.append(flat.reshape(-1, *spec.shape[1:]) if spec.rows else flat.reshape(spec.shape))
+                at += size
+            ticks = np.frombuffer(data[at : at + 4 * (record["stages"] + record["layers"])], "<u4").tolist()
+            at += 4 * len(ticks)
+            found[k, j] = Result(name, k, frame, arrays)
+            times.setdefault(name, []).append(
+                {"total": record["total"], "stages": ticks[: record["stages"]], "layers": ticks[record["stages"] :], "frame": record["frame"]}
+            )
+    return [found[key] for key in sorted(found)], times
+
+
+__all__ = ["ENGINES", "read_sources", "run_on_board", "run_on_host"]

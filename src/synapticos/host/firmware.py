@@ -1,0 +1,130 @@
+"""An app's firmware: the kernel, its stages, tables and networks, compiled and linked for a board."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from synapticos import boards, toolchain
+from synapticos.app import program
+from synapticos.app.declare import App
+from synapticos.app.image import Image, compile_app, run_rows
+from synapticos.boards import firmware
+from synapticos.boards.board import Board
+from synapticos.errors import UserError
+
+
+@dataclass
+class Firmware:
+    """What was built. `parts`: name, bytes of flash, bytes of RAM."""
+
+    app: App
+    image: Image
+    board: Board
+    compiler: str
+    elf: bytes
+    c_files: dict[str, bytes]
+    sizes: dict[str, int]
+    parts: list[tuple[str, int, int]]
+    arena: int
+
+    def write(self, folder: Path) -> list[Path]:
+        """Write ELF, .bin, .hex and the C into `folder`."""
+        base, data = firmware.binary(self.elf)
+        stem = f"{self.app.name}-{self.board.name}"
+        files: dict[str, bytes] = {
+            f"{stem}.elf": self.elf,
+            f"{stem}.bin": data,
+            f"{stem}.hex": firmware.intel_hex(base, data).encode(),
+        }
+        files |= {f"c/{name}": text for name, text in self.c_files.items()}
+        for source in self.board.sources:
+            files[f"c/board/{source.parent.name}/{source.name}"] = source.read_bytes()
+        try:
+            for name, content in files.items():
+                target = folder / name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(content)
+        except OSError as error:
+            raise UserError(f"{folder}: cannot be written ({error.strerror})") from None
+        return [folder / f"{stem}{end}" for end in (".elf", ".bin", ".hex")] + [folder / "c"]
+
+
+def build_firmware(app: App, board_name: str, compiler: str | None = None) -> Firmware:
+    """Compile and link, or take the same build from the cache. Raises UserError for all that cannot be built."""
+    from synapticos.compiler import Program
+    from synapticos.compiler.c_files import CWriter
+
+    board = boards.find(board_name)
+    image = compile_app(app, slots=max(len(app.jobs), 1))
+    if image.host_stages:
+        names = ", ".join(stage.__name__ for stage, _ in image.host_stages)
+        raise UserError(f'app "{app.name}": {names} is a stage of the host (NumPy) and cannot run on {board.name}; write it with @syn.stage')
+    if not app.jobs:
+        raise UserError(f'app "{app.name}": has no job; app.job(pipeline) makes one')
+    rows, inputs = run_rows(image)
+    check_ram(image, board, inputs)
+    chain = toolchain.find(board.target, compiler)
+    blobs = {program.TABLES: image.tables, program.CONTAINERS: image.containers, program.RUNS: rows}
+    parameters = image.parameters | {
+        "ARENA_BYTES": image.arena_bytes,
+        "ARENA_SCRATCH": image.scratch,
+        "INPUT_BYTES": inputs,
+    }
+    made = Program.of([program.main], parameters, 4, image.function_tables, blobs)
+    written = CWriter(made, [program.main], thunks=False, jumps=False).run()
+    texts = {name: t if isinstance(t, bytes) else t.encode() for name, t in written.files.items()}
+    key = toolchain.key(sorted(texts.items()), chain.name, chain.version, board.name, board.script(), *board.sources)
+
+    def make(target: Path) -> None:
+        with tempfile.TemporaryDirectory(prefix="syn-app-") as scratch:
+            folder = Path(scratch)
+            for name, text in texts.items():
+                (folder / name).write_bytes(text)
+            units = [folder / name for name in written.units]
+            per_file = {"layers.c": ("-O2",)}
+            flags = ("-Os", "-g", f"-I{folder}", f"-Wa,-I{folder}")
+            firmware.build(board, units, target, chain=chain, flags=flags, per_file=per_file)
+
+    elf = toolchain.cached(f"firmware-{key}.elf", make).read_bytes()
+    sizes = firmware.sizes(elf, board)
+    return Firmware(app, image, board, chain.name, elf, texts, sizes, _parts(image, elf, sizes, inputs), image.arena_bytes)
+
+
+def check_ram(image: Image, board: Board, inputs: int) -> None:
+    """Refuse what cannot fit, naming what is needed, available and missing, and where most is alive."""
+    need = image.arena_bytes + inputs + board.stack
+    if need <= board.ram.size:
+        return
+    worst = max(image.pipelines, key=lambda p: p.plan)
+    raise UserError(
+        f'app "{image.app.name}" on {board.name}: needs {need:,} bytes of RAM (arena {image.arena_bytes:,}, input {inputs:,}, '
+        f"stack {board.stack:,}), {board.ram.size:,} are available, {need - board.ram.size:,} are missing; "
+        f"most is alive in pipeline {worst.name}, {worst.worst}"
+    )
+
+
+def _parts(image: Image, elf: bytes, sizes: dict[str, int], inputs: int) -> list[tuple[str, int, int]]:
+    """What takes how much: networks and tables, layers and stages, the rest of the code; arena, input, the rest of RAM."""
+    from elftools.elf.elffile import ELFFile
+    from io import BytesIO
+
+    symbols: list[Any] = []
+    table = ELFFile(BytesIO(elf)).get_section_by_name(".symtab")
+    if table is not None:
+        symbols = [(s.name, s["st_size"]) for s in table.iter_symbols() if s["st_info"]["type"] == "STT_FUNC"]
+    layer_code = sum(size for name, size in symbols if name.endswith(("_run", "_validate")) or "_stage" in name)
+    networks, tables = len(image.containers), len(image.tables)
+    code = sizes["flash"] - networks - tables
+    rest = sizes["ram"] - sizes["stack"] - image.arena_bytes - inputs
+    return [
+        ("networks", networks, 0),
+        ("tables", tables, 0),
+        ("layers and stages", layer_code, 0),
+        ("kernel, board and the rest", code - layer_code, max(rest, 0)),
+        ("arena", 0, image.arena_bytes),
+        ("input", 0, inputs),
+        ("stack", 0, sizes["stack"]),
+    ]

@@ -1,0 +1,116 @@
+"""What a run of an app gave: the same for every engine and board, so that two can be compared."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from synapticos.app.image import Image, PipelineImage
+
+
+@dataclass
+class Result:
+    """One frame of one job."""
+
+    pipeline: str
+    frame: int
+    input: np.ndarray
+    arrays: list[np.ndarray]
+
+
+@dataclass
+class Report:
+    where: str
+    image: Image
+    results: list[Result]
+    tick_rate: int
+    times: dict[str, list[dict[str, Any]]]  # of each pipeline: total, stages and layers in ticks, frame in bytes, by frame
+    console: str = ""
+    instructions: int = 0
+    digests: dict[str, str] = field(default_factory=dict)
+    sizes: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def unit(self) -> str:
+        return "us"
+
+    @property
+    def digest(self) -> str:
+        """Of every byte of every result, with shapes."""
+        made = hashlib.sha256()
+        for result in self.results:
+            for array in result.arrays:
+                made.update(f"{result.pipeline} {result.frame} {array.dtype} {array.shape}".encode())
+                made.update(np.ascontiguousarray(array).tobytes())
+        return made.hexdigest()[:16]
+
+    @property
+    def planned(self) -> int:
+        """Bytes of the arena, as planned."""
+        return self.image.arena_bytes
+
+    @property
+    def frames_planned(self) -> int:
+        return sum(self.image.frames)
+
+    @property
+    def peak(self) -> int:
+        """Bytes of their frames that jobs used: the most in each class, all classes together."""
+        by_class: dict[int, int] = {}
+        for pipeline in self.image.pipelines:
+            for times in self.times.get(pipeline.name, []):
+                by_class[pipeline.priority] = max(by_class.get(pipeline.priority, 0), times["frame"])
+        return sum(by_class.values())
+
+    def microseconds(self, ticks: int) -> float:
+        return ticks * 1e6 / self.tick_rate
+
+    @property
+    def stages(self) -> dict[str, list[list[Any]]]:
+        """Of each pipeline, a row a stage: number, what it is, microseconds of the last frame."""
+        out = {}
+        for pipeline in self.image.pipelines:
+            last = self._last(pipeline)
+            if last:
+                out[pipeline.name] = [
+                    [i, f"{step.kind} {step.name}", self.microseconds(ticks)]
+                    for i, (step, ticks) in enumerate(zip(pipeline.steps, last["stages"]))
+                ]
+        return out
+
+    @property
+    def layers(self) -> dict[str, list[list[Any]]]:
+        """Of each model, a row a layer: number, operator, multiply-accumulates, microseconds of the last frame."""
+        out = {}
+        for pipeline in self.image.pipelines:
+            last = self._last(pipeline)
+            model = next(step.model for step in pipeline.steps if step.model is not None)
+            if last and last["layers"]:
+                out[model.name] = [
+                    [i, layer.operator, layer.macs, self.microseconds(ticks)]
+                    for i, (layer, ticks) in enumerate(zip(model.compiled.info.layers, last["layers"]))
+                ]
+        return out
+
+    def _last(self, pipeline: PipelineImage) -> dict[str, Any] | None:
+        times = self.times.get(pipeline.name)
+        return times[-1] if times else None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain lists, dicts and numbers."""
+        return {
+            "where": self.where,
+            "digest": self.digest,
+            "results": [{"pipeline": r.pipeline, "frame": r.frame, "arrays": r.arrays} for r in self.results],
+            "stages": {name: [{"stage": s, "what": w, "us": t} for s, w, t in rows] for name, rows in self.stages.items()},
+            "layers": {
+                name: [{"layer": n, "operator": o, "macs": m, "us": t} for n, o, m, t in rows] for name, rows in self.layers.items()
+            },
+            "arena": {"planned": self.planned, "frames": self.frames_planned, "used": self.peak},
+            "instructions": self.instructions,
+            "sizes": self.sizes,
+            "console": self.console,
+        }
