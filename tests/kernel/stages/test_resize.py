@@ -84,3 +84,11 @@ def test_corners_go_to_corners_from_any_width_to_any(e):
         for w in range(2, 60, 3):
             out = run(e, "resize", line, to(w, 1)).array.ravel()
             assert (out[0], out[-1]) == (0, 255)
+
+
+def test_columns_beyond_one_block_equal_numpy(e):
+    image = np.random.default_rng(5).integers(0, 256, (1, 6, 50, 3), dtype=np.uint8)
+    for w, h in ((70, 3), (32, 9), (33, 6), (64, 1)):
+        np.testing.assert_array_equal(run(e, "resize", image, to(w, h)).array, reference.resize(image, w, h))
+        signed = image.view(np.int8)
+        np.testing.assert_array_equal(run(e, "resize", signed, to(w, h)).array, reference.resize(signed, w, h))
