@@ -192,4 +192,4 @@ def mem_print_stats(kernel: Kernel) -> None:
     peak = arena.peak // 1024
     scratch = arena.scratch_used // 1024
     pool = arena.scratch_size // 1024
-    console.print(f"arena {usable} KB: used {used} (persistent {persistent}, ephemeral {ephemeral}), peak {peak}; scratch {scratch}/{pool}\n")
+    console.print(f"arena {usable} KB: used {used} (persistent {persistent}, ephemeral {ephemeral}), peak {peak}; scratch {scratch}/{pool}")

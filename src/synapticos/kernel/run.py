@@ -135,8 +135,8 @@ def fill_call(kernel: Kernel, job: Job, pipeline: Pipeline, call: StageCall) -> 
             return Status.INVAL
         copy(call.x[i], x)
         call.x_data[i] = data
-        # call.scale[i] = job.quant[source].scale
-        # call.zero[i] = job.quant[source].zero
+        call.scale[i] = job.quant[source].scale
+        call.zero[i] = job.quant[source].zero
     copy(call.y, job.y)
     out = kernel.regions.get(job.y.region, job.y.offset, job.y.size)
     if out is None:
@@ -144,6 +144,10 @@ def fill_call(kernel: Kernel, job: Job, pipeline: Pipeline, call: StageCall) -> 
     call.y_data = out
     call.config_bytes = stage.config_bytes
     call.config = stage_config(kernel, pipeline, stage)
+    arena = kernel.arena
+    start = min(align_up(arena.scratch_used), arena.scratch_size)
+    call.scratch = kernel.regions.get(REGION_ARENA, arena.scratch_at + start, arena.scratch_size - start)
+    call.scratch_bytes = arena.scratch_size - start
     return Status.OK
 
 
@@ -360,6 +364,7 @@ def end_model(kernel: Kernel, job: Job, model: Model, m: ModelMemory) -> Status:
     job.buffer = job.frame_bytes
     job.frame_bytes = 0
     job.steps = 0
+    job.step = 0
     job.stage += 1
     return Status.OK
 

@@ -135,6 +135,6 @@ def prof_print_summary(kernel: Kernel) -> None:
     out = local(ProfileResult)
     status = prof_get_last(kernel, out)
     if status != Status.OK:
-        console.print(f"profile: no data\n")
+        console.print(f"profile: no data")
         return
-    console.print(f"profile: total {out.total_us} us, pre {out.preprocess_us}, npu {out.npu_us}, post {out.postprocess_us}; peak {out.mem_peak_bytes} bytes; npu {out.npu_utilization_pct} %\n")
+    console.print(f"profile: total {out.total_us} us, pre {out.preprocess_us}, npu {out.npu_us}, post {out.postprocess_us}; peak {out.mem_peak_bytes} bytes; npu {out.npu_utilization_pct} %")
