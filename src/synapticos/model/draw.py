@@ -9,7 +9,8 @@ import colorsys
 from os import PathLike
 
 from synapticos.errors import UserError
-from synapticos.model.info import BufferInfo, ModelInfo, short
+from synapticos.model.graph import short
+from synapticos.model.info import BufferInfo, ModelInfo
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 

@@ -26,6 +26,11 @@ DTYPES = {  # name -> bytes an element; a type's number in a container is its pl
 }
 
 
+def short(name: str) -> str:
+    """The end of the first of the names that converters string together: `net/block_1/Relu;net/...` is block_1/Relu."""
+    return "/".join(name.split(";")[0].split("/")[-2:])[-40:] or "?"
+
+
 @dataclass(eq=False)
 class Tensor:
     """A tensor; compared by identity. Real value = scale * (q - zero)."""

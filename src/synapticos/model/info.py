@@ -7,15 +7,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from synapticos.kernel.layers.variants import VARIANTS, Const, LayerPlan
-from synapticos.model.graph import Graph, Tensor
+from synapticos.model.graph import Graph, Tensor, short
 from synapticos.model.plan import MemoryPlan
 
 MULTIPLIES = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"})  # whose cost is multiply-accumulates
-
-
-def short(name: str) -> str:
-    """The last part of the names that converters string together."""
-    return name.split(";")[-1].split("/")[-1][:28] or "?"
 
 
 @dataclass(frozen=True)
@@ -122,7 +117,7 @@ class ModelInfo:
                 *lines,
                 "",
                 f"arena {self.ram:,} bytes: frame {self.frame:,}, scratch {self.scratch:,}",
-                f"all results {self.total:,} bytes; alive at once {self.lower_bound:,}, at {self.worst_layer}: {alive}",
+                f"all results {self.total:,} bytes; needed at once {self.lower_bound:,}, at {self.worst_layer}: {alive}",
             ]
         )
 

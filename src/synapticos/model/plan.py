@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from synapticos.errors import UserError
-from synapticos.model.graph import Graph, Op, Tensor
+from synapticos.model.graph import Graph, Op, Tensor, short
 from synapticos.model.optimise import Program
 from synapticos.model.order import best_order, flow
 
@@ -74,7 +74,7 @@ class MemoryPlan:
 
     def layer(self, step: int) -> str:
         op = self.steps[step]
-        return f'{op.kind} "{op.outputs[0].name}" (node {op.index})'
+        return f'{op.kind} "{short(op.outputs[0].name)}" (node {op.index})'
 
 
 class ArenaTooSmall(UserError):
@@ -86,10 +86,13 @@ class ArenaTooSmall(UserError):
         self.missing = plan.ram - available
         self.layer = plan.layer(plan.worst_step)
         self.alive = [(b.name, b.size) for b in plan.alive(plan.worst_step)]
-        alive = ", ".join(f'"{name}" {size}' for name, size in self.alive)
+        alive = ", ".join(f'"{short(name)}" {size}' for name, size in self.alive)
+        shared = (
+            f", {plan.lower_bound} with what they share" if sum(s for _, s in self.alive) > plan.lower_bound else ""
+        )
         super().__init__(
             f"{where}: needs {self.needed} bytes of arena ({plan.peak} frame, {plan.scratch} scratch), {available} are "
-            f"available, {self.missing} are missing; the peak is at {self.layer}, where {alive} are alive; "
+            f"available, {self.missing} are missing; the peak is at {self.layer}, where {alive} are alive{shared}; "
             "give it more memory or a model with smaller layers"
         )
 

@@ -35,6 +35,8 @@ class UnsupportedModel(UserError):
         self.problems = sorted(problems, key=lambda p: p.node)
         count = len(self.problems)
         head = f"{where}: {count} operator{'s' if count != 1 else ''} cannot be compiled"
+        if all("float32" in p.types for p in self.problems):
+            head += "; it computes in float: convert it with full integer quantization"
         super().__init__("\n  ".join([head, *map(str, self.problems)]))
 
     def to_json(self) -> dict[str, object]:
