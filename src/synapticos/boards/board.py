@@ -83,6 +83,7 @@ def linker_script(
 ) -> str:
     """A linker script. The stack lies lowest in RAM, so that one that grows too far leaves the memory and faults.
 
+    `.syn.words`, what the host says for the program's message numbers, is kept in the ELF and loaded nowhere.
     With `copied` initial data are kept in flash (startup copies them), else the loader puts them in RAM.
     """
     if stack % 8 or not 0 < stack < ram.size:
@@ -123,6 +124,7 @@ SECTIONS {{
         . = ALIGN(4);
         board_bss_end = .;
     }} > {ram.name}
-{extra}    /DISCARD/ : {{ *(.ARM.exidx*) *(.ARM.extab*) *(.note.*) }}
+{extra}    .syn.words 0 (INFO) : {{ KEEP(*(.syn.words)) }}
+    /DISCARD/ : {{ *(.ARM.exidx*) *(.ARM.extab*) *(.note.*) }}
 }}
 """

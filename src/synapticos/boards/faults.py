@@ -9,6 +9,7 @@ import bisect
 import functools
 import io
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -140,19 +141,62 @@ def _thumb_ranges(marks: list[tuple[int, str]], sections: list[tuple[int, int]])
     return ranges
 
 
-_REGISTER = re.compile(r"\b(pc|lr)\s*=?\s*(?:0x)?([0-9a-fA-F]{8})\b")
+_REGISTER = re.compile(r"^ *(pc|lr) ([0-9a-f]{8})$")
+_STATUS = re.compile(r"^fault (\d+)  cfsr ([0-9a-f]{8})  hfsr ([0-9a-f]{8})  mmfar ([0-9a-f]{8})  bfar ([0-9a-f]{8})$")
+_PANIC = re.compile(r"^panic: file (\d+) line (\d+)$")
+_MMFAR, _BFAR = 1 << 7, 1 << 15  # is the address register valid?
+_CAUSES = {  # by the bits of CFSR
+    0: "memory protection: jump to memory that holds no code",
+    1: "memory protection: access that is not allowed",
+    3: "memory protection: while an exception returned",
+    4: "memory protection: no room for an exception's frame",
+    8: "bus fault: jump to memory that is not there",
+    9: "bus fault: access to memory that is not there",
+    10: "bus fault, imprecise: an earlier write to memory that is not there",
+    11: "bus fault: while an exception returned",
+    12: "bus fault: no room for an exception's frame",
+    16: "undefined instruction",
+    17: "jump to an even address, or a wrong instruction set state",
+    18: "wrong exception return",
+    19: "floating point, or another coprocessor, is off",
+    20: "stack overflow",
+    24: "unaligned access",
+    25: "division by zero",
+}
+_EXCEPTIONS = {2: "NMI", 3: "breakpoint without a debugger", 11: "SVC, which nothing here handles", 14: "PendSV"}
 
 
-def explain(elf: bytes | str | Path | Image, text: str) -> str:
-    """The same text, and under each line of a fault that names PC or LR a line that says where that is."""
+def cause(number: int, cfsr: int, mmfar: int, bfar: int) -> str:
+    """The words for a fault: exception number and the fault status registers."""
+    causes = [text for bit, text in _CAUSES.items() if cfsr >> bit & 1]
+    if not causes:
+        causes = [_EXCEPTIONS.get(number, f"exception {number}, which nothing here handles")]
+    text = ", ".join(causes)
+    if cfsr & _MMFAR:
+        text += f", address {mmfar:#010x}"
+    elif cfsr & _BFAR:
+        text += f", address {bfar:#010x}"
+    return text
+
+
+def explain(elf: bytes | str | Path | Image, text: str, files: Mapping[int, str] | None = None) -> str:
+    """A console's text, with words and places added under the lines of a fault or panic.
+
+    `files` names the numbers that a panic gives for files.
+    """
     image = elf if isinstance(elf, Image) else Image(elf)
     out: list[str] = []
     for line in text.splitlines():
         out.append(line)
-        for register, value in _REGISTER.findall(line):
-            address = int(value, 16)
+        if found := _STATUS.match(line):
+            number, cfsr, mmfar, bfar = int(found[1]), int(found[2], 16), int(found[4], 16), int(found[5], 16)
+            out.append(f"  {cause(number, cfsr, mmfar, bfar)}")
+        elif found := _REGISTER.match(line):
+            address = int(found[2], 16)
             # LR is where the call would return to: the call itself is before it.
-            place = image.place(address if register == "pc" else (address & ~1) - 2)
+            place = image.place(address if found[1] == "pc" else (address & ~1) - 2)
             if place.function or place.file:
-                out.append(f"  {'at' if register == 'pc' else 'called from'} {place}")
+                out.append(f"  {'at' if found[1] == 'pc' else 'the last call was in'} {place}")
+        elif (found := _PANIC.match(line)) and files and int(found[1]) in files:
+            out.append(f"  at {files[int(found[1])]}:{found[2]}")
     return "\n".join(out) + ("\n" if text.endswith("\n") else "")

@@ -4,5 +4,6 @@
 """
 
 from synapticos.emulator.core import Core, Exited, Fault, Panic
+from synapticos.emulator.machine import Machine
 
-__all__ = ["Core", "Exited", "Fault", "Panic"]
+__all__ = ["Core", "Exited", "Fault", "Machine", "Panic"]

@@ -97,6 +97,11 @@ class Division:
         self._operands = Registers(cpu, (first & 15, second & 15))
         self._result = Registers(cpu, (second >> 8 & 15,))
 
+    def give(self, value: int) -> None:
+        """Put a result into its register."""
+        self._result.value[0] = value & 0xFFFFFFFF
+        self._result.store()
+
     def run(self) -> bool:
         """Divide; False, and nothing done, if the divisor is 0."""
         n, d = self._operands.load()
@@ -105,10 +110,9 @@ class Division:
         if self.signed:
             n, d = n - ((n & 0x80000000) << 1), d - ((d & 0x80000000) << 1)
             q = abs(n) // abs(d)
-            self._result.value[0] = (q if (n < 0) == (d < 0) else -q) & 0xFFFFFFFF
+            self.give(q if (n < 0) == (d < 0) else -q)
         else:
-            self._result.value[0] = n // d
-        self._result.store()
+            self.give(n // d)
         return True
 
 
@@ -123,7 +127,11 @@ class Cpu:
         self.regions: list[Region] = []
         self.divisions: dict[int, Division] = {}
         self.access = (0, 0)  # address and size of the last access that failed
-        self._counter = ctypes.c_uint64.from_address(_counter_of(self.engine))
+        counter = _counter_of(self.engine)
+        self._counter = ctypes.c_uint64.from_address(counter)
+        self._limit = ctypes.c_uint64.from_address(counter + 8)
+        self.was_stopped = False  # the last run, by a hook
+        self._before = 0  # instructions before the last division
         self._place = Registers(self, (PC,))
         self._state = Registers(self, (PC, XPSR))
         self.uc.hook_add(const.UC_HOOK_MEM_INVALID, self._invalid)
@@ -177,6 +185,8 @@ class Cpu:
         OK with fewer than `count` is a wait for an interrupt. A limit never stops inside an IT block, so a few more
         than `count` may run. Divisions are done on the way.
         """
+        self._before = 0
+        self.was_stopped = False
         error = _start(self.engine, pc | 1, _NOWHERE, 0, count)
         ran = self._counter.value
         while error == UNDEFINED:
@@ -186,12 +196,11 @@ class Cpu:
             if division is None or not division.run():
                 return error, ran - 1
             self._skip(4)
-            left = max(count - ran, 2)
-            error = _start(self.engine, at + 4 | 1, _NOWHERE, 0, left)
-            count = ran + left
+            self._before = ran
+            error = _start(self.engine, at + 4 | 1, _NOWHERE, 0, max(count - ran, 2))
             ran += self._counter.value
         # The instruction after the last was counted when it stopped the run.
-        return error, (ran if ran <= count else ran - 1)
+        return error, (ran if self._counter.value <= self._limit.value else ran - 1)
 
     def _skip(self, n: int) -> None:
         """Go past an instruction that was done here: PC, and the IT block's state."""
@@ -204,8 +213,26 @@ class Cpu:
             self._state.store()
 
     def stop(self) -> None:
-        """Stop the run from inside a hook."""
+        """Inside a device's read or write: end the run after this instruction.
+
+        The engine's own way would end it before, with the access done. Lowering the limit does what is wanted.
+        """
+        self.was_stopped = True
+        self._limit.value = self._counter.value
+
+    def leave(self) -> None:
+        """Inside an interrupt hook: end the run here."""
+        self.was_stopped = True
         _stop(self.engine)
+
+    def place(self) -> int:
+        """PC."""
+        return self._place.load()[0]
+
+    @property
+    def ran(self) -> int:
+        """Inside a hook: the instructions of this run, with the one that called it. Divisions begin a new run."""
+        return self._before + self._counter.value
 
 
 _counter_offset: int | None = None

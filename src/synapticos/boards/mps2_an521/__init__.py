@@ -22,5 +22,5 @@ BOARD = Board(
     tick_rate=20_000_000,
     sources=(*CHIP_SOURCES, HERE / "mps2_an521" / "board.c"),
     # The FPU of the first core is off in QEMU unless it is asked for.
-    qemu=("-M", "mps2-an521", "-global", "sse-200.CPU0_FPU=on"),
+    qemu=("-M", "mps2-an521", "-global", "sse-200.CPU0_FPU=on", "-global", "sse-200.CPU0_DSP=on"),
 )

@@ -1,0 +1,231 @@
+"""What a firmware reaches by address: UARTs, timers and the system control space, as plain objects.
+
+A device has `read(offset) -> int` and `write(offset, value)`, both of 32 bits, and keeps no clock of its own: it asks
+`now()` for virtual nanoseconds. `due()` is when it next wants attention, `attend()` gives it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+Clock = Callable[[], int]
+NEVER = 1 << 62
+
+
+class Uart:
+    """The sending half of a UART: CMSDK's or PL011's, which differ in where things lie."""
+
+    def __init__(self, kind: str, put: Callable[[int], None]) -> None:
+        self._put = put
+        self._idle = {"cmsdk": {}, "pl011": {0x18: 0x90}}[kind]  # PL011: FIFO empty both ways
+        self._state: dict[int, int] = {}
+
+    def read(self, offset: int) -> int:
+        return self._idle.get(offset, self._state.get(offset, 0) if offset else 0)
+
+    def write(self, offset: int, value: int) -> None:
+        if offset == 0:
+            self._put(value & 0xFF)
+        elif offset not in self._idle:
+            self._state[offset] = value
+
+
+class CmsdkTimer:
+    """A 32-bit down counter: control +0 (bit 0 on, bit 3 interrupt), value +4, reload +8, interrupt status +12."""
+
+    def __init__(self, now: Clock, tick_ns: int, interrupt: Callable[[], None]) -> None:
+        self._now, self._tick_ns, self._interrupt = now, tick_ns, interrupt
+        self._control = self._value = self._reload = self._status = 0
+        self._since = 0  # when `_value` was the value
+
+    def _settle(self) -> None:
+        now = self._now()
+        if self._control & 1 and (self._value or self._reload):
+            passed = (now - self._since) // self._tick_ns
+            self._since += passed * self._tick_ns
+            if passed >= self._value and self._value | self._reload:
+                if passed > self._value or self._value:
+                    self._status = 1
+                rest = passed - self._value
+                self._value = self._reload - (rest - 1) % (self._reload + 1) if rest else 0
+            else:
+                self._value -= passed
+        else:
+            self._since = now
+
+    def read(self, offset: int) -> int:
+        self._settle()
+        return {0: self._control, 4: self._value, 8: self._reload, 12: self._status}.get(offset, 0)
+
+    def write(self, offset: int, value: int) -> None:
+        self._settle()
+        if offset == 0:
+            self._control = value & 15
+        elif offset == 4:
+            self._value = value
+        elif offset == 8:
+            self._reload = self._value = value
+        elif offset == 12 and value & 1:
+            self._status = 0
+
+    def due(self) -> int:
+        if self._control & 9 != 9 or not self._value | self._reload:
+            return NEVER
+        return self._since + (self._value or self._reload + 1) * self._tick_ns
+
+    def attend(self) -> None:
+        self._settle()
+        if self._status and self._control & 8:
+            self._interrupt()
+
+
+class SysTick:
+    """The core's 24-bit timer. It counts down to 0, where its exception comes, and reloads a tick later."""
+
+    def __init__(self, now: Clock, tick_ns: int) -> None:
+        self._now, self._tick_ns = now, tick_ns
+        self.control = self.reload = 0
+        self._since = 0  # when the counter was 0 and did not count as having reached it
+        self._periods = 0  # that were noticed since then
+        self._left = 0  # the value while it is off
+        self._flag = False
+
+    def _period(self) -> int:
+        return (self.reload + 1) * self._tick_ns
+
+    def attend(self) -> bool:
+        """Notice the periods that have passed: is its exception to be raised?"""
+        if not self.control & 1 or self.reload == 0:
+            return False
+        periods = (self._now() - self._since) // self._period()
+        new = periods > self._periods
+        self._periods = periods
+        self._flag = self._flag or new
+        return new and bool(self.control & 2)
+
+    def due(self) -> int:
+        if self.control & 3 != 3 or self.reload == 0:
+            return NEVER
+        return self._since + (self._periods + 1) * self._period()
+
+    def value(self) -> int:
+        if not self.control & 1 or self.reload == 0:
+            return self._left
+        ticks = (self._now() - self._since) // self._tick_ns % (self.reload + 1)
+        return self.reload + 1 - ticks if ticks else 0
+
+    def read_control(self) -> int:
+        self.attend()
+        flag, self._flag = self._flag, False
+        return self.control | flag << 16
+
+    def write_control(self, value: int) -> None:
+        was = self.control & 1
+        if was and not value & 1:
+            self._left = self.value()
+        self.control = value & 7
+        if value & 1 and not was:
+            # Go on from the value that it stopped at.
+            ticks = self.reload + 1 - self._left if self._left else 0
+            self._since = self._now() - ticks * self._tick_ns
+            self._periods = 0
+
+    def write_reload(self, value: int) -> None:
+        self.reload = value & 0xFFFFFF
+
+    def write_value(self) -> None:
+        self._left, self._flag = 0, False
+        self._since, self._periods = self._now(), 0
+
+
+class SystemControl:
+    """0xE000E000 to 0xE000EFFF: SysTick, interrupt controller, fault status, MPU. What it does not know is memory."""
+
+    SYSTICK = 15
+
+    def __init__(self, systick: SysTick, changed: Callable[[], None], identity: int) -> None:
+        self.systick = systick
+        self._changed = changed  # something that may let an exception in
+        self.pending: set[int] = set()  # exception numbers
+        self.active: list[int] = []  # the innermost last
+        self.enabled: set[int] = set()  # of those from 16 on
+        self.regions: dict[int, tuple[int, int]] = {}  # MPU: number to (base, limit) as written
+        self.memory: dict[int, int] = {0xD00: identity, 0xD14: 0x200}
+
+    def attend(self) -> None:
+        if self.systick.attend():
+            self.pending.add(self.SYSTICK)
+
+    def read(self, offset: int) -> int:
+        if offset == 0x10:
+            return self.systick.read_control()
+        if offset == 0x14:
+            return self.systick.reload
+        if offset == 0x18:
+            return self.systick.value()
+        if 0x100 <= offset < 0x180:  # enabled
+            return self._bits(self.enabled, offset & 0x7C)
+        if 0x200 <= offset < 0x280:  # pending
+            return self._bits(self.pending, offset & 0x7C)
+        if offset == 0xD04:
+            self.attend()
+            now = self.active[-1] if self.active else 0
+            return now | (self.SYSTICK in self.pending) << 26 | (14 in self.pending) << 28
+        if offset == 0xD9C:
+            return self.regions.get(self.memory.get(0xD98, 0), (0, 0))[0]
+        if offset == 0xDA0:
+            return self.regions.get(self.memory.get(0xD98, 0), (0, 0))[1]
+        if offset == 0xD90:
+            return 8 << 8  # MPU_TYPE: eight regions
+        return self.memory.get(offset, 0)
+
+    def write(self, offset: int, value: int) -> None:
+        if offset == 0x10:
+            self.systick.write_control(value)
+        elif offset == 0x14:
+            self.systick.write_reload(value)
+        elif offset == 0x18:
+            self.systick.write_value()
+        elif 0x100 <= offset < 0x300:
+            where = self.enabled if offset < 0x200 else self.pending
+            numbers = {16 + (offset & 0x7C) * 8 + i for i in range(32) if value >> i & 1}
+            if offset & 0x80:
+                where -= numbers
+            else:
+                where |= numbers
+        elif offset == 0xD04:
+            self.attend()
+            for bit, number, on in ((26, 15, True), (25, 15, False), (28, 14, True), (27, 14, False)):
+                if value >> bit & 1:
+                    (self.pending.add if on else self.pending.discard)(number)
+        elif offset in (0xD28, 0xD2C):
+            self.memory[offset] = self.memory.get(offset, 0) & ~value  # written ones clear
+        elif offset in (0xD9C, 0xDA0):
+            number = self.memory.get(0xD98, 0)
+            base, limit = self.regions.get(number, (0, 0))
+            self.regions[number] = (value, limit) if offset == 0xD9C else (base, value)
+        else:
+            self.memory[offset] = value
+        self._changed()
+
+    @staticmethod
+    def _bits(numbers: set[int], offset: int) -> int:
+        first = 16 + offset * 8
+        return sum(1 << n - first for n in numbers if first <= n < first + 32)
+
+    def priority(self, number: int) -> int:
+        """Of an exception; the lower goes first."""
+        if number <= 3:
+            return number - 4  # reset -3, NMI -2, HardFault -1
+        offset = 0xD14 + number if number < 16 else 0x400 + number - 16
+        return self.memory.get(offset & ~3, 0) >> (offset & 3) * 8 & 0xFF
+
+    def allows(self, address: int, write: bool, execute: bool) -> bool:
+        """Does the MPU permit this access? (Those that reach memory are not asked about: the map is as strict.)"""
+        control = self.memory.get(0xD94, 0)
+        if not control & 1 or address >> 28 == 0xE:
+            return True
+        for base, limit in self.regions.values():
+            if limit & 1 and base & ~31 <= address <= limit | 31:
+                return not (write and base & 4) and not (execute and base & 1)
+        return bool(control & 4)
