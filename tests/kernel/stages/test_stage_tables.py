@@ -1,9 +1,19 @@
 import numpy as np
 import pytest
-from stage_calls import config_bytes, run, tensor
+from stage_calls import ROOTS, config_bytes, run, tensor
 
 from synapticos.kernel.stages import tables
-from synapticos.kernel.stages.tables import KINDS, ROWS, STAGE_NAMES, capacity, check_config, config_size, scratch_size
+from synapticos.kernel.stages.tables import (
+    BUILTINS,
+    KINDS,
+    ROWS,
+    STAGE_NAMES,
+    capacity,
+    check_config,
+    config_size,
+    scratch_size,
+    stage_rows,
+)
 from synapticos.kernel.status import Status
 from synapticos.lang import sizeof, u8
 
@@ -110,3 +120,12 @@ def test_only_mfcc_needs_scratch(e):
     assert e(scratch_size, KINDS["mfcc"], e.array(u8, config), len(config)) == 2048
     assert e(scratch_size, KINDS["mfcc"], None, 0) == 0
     assert e(scratch_size, KINDS["fit"], None, 0) == 0 and e(scratch_size, 1000, None, 0) == 0
+
+
+def test_a_build_may_leave_processors_out(engines):
+    few = engines(*ROOTS, tables={BUILTINS: stage_rows({"argmax"})})
+    scores = np.array([1, 3, 2], np.int8)
+    assert run(few, "argmax", scores).records == [(1, 3)]
+    assert run(few, "softmax", scores).status == Status.NOTSUP
+    with pytest.raises(ValueError, match="sofmax is no built-in"):
+        stage_rows({"sofmax"})

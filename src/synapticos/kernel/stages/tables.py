@@ -4,6 +4,7 @@ A number is the row in `ROWS` and never changes its meaning: new processors go t
 build's own stages follow them.
 """
 
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 from synapticos.lang import *
@@ -19,7 +20,7 @@ from synapticos.kernel.stages.resize import ResizeConfig, resize_capacity, resiz
 from synapticos.kernel.stages.softmax import softmax_capacity, softmax_check, softmax_stage
 from synapticos.kernel.stages.top_k import TopKConfig, top_k_capacity, top_k_check, top_k_stage
 from synapticos.kernel.status import Status
-from synapticos.kernel.tensor import StageFn, Tensor
+from synapticos.kernel.tensor import StageCall, StageFn, Tensor
 
 
 class Row(NamedTuple):
@@ -46,6 +47,24 @@ ROWS = [
 ]
 STAGE_NAMES = [row.name for row in ROWS]  # the place is the number
 KINDS = {row.name: number for number, row in enumerate(ROWS)}
+
+
+@fn
+def absent_stage(call: StageCall) -> Status:
+    """Stands where a firmware was built without a processor."""
+    return Status.NOTSUP
+
+
+def stage_rows(names: Collection[str]) -> list[Any]:
+    """Rows of `BUILTINS` for a build that needs only some processors: the others' places are kept, their code is not.
+
+    Plain Python: `Build(roots, tables={BUILTINS: stage_rows({"fit", "nms"})})`.
+    """
+    for name in names:
+        if name not in KINDS:
+            raise ValueError(f"{name} is no built-in processor; there are {', '.join(KINDS)}")
+    return [row.stage if row.name in names else absent_stage for row in ROWS]
+
 
 KIND_RESIZE: Final[u32] = 0
 KIND_NORMALIZE: Final[u32] = 1
