@@ -198,7 +198,7 @@ class CWriter:
         result, parameters = fn_type(kind)  # type: ignore[arg-type]
         entries = self.program.entries(table)
         listed = ", ".join(f.c_name for f in entries) or "0"
-        return [f"{'' if shared else 'static '}{result} (*const {table.name}[{max(len(entries), 1)}])({parameters}) = {{{listed}}};"]
+        return [f"{'' if shared else 'static '}{result} (*const {self.names.symbol(table)}[{max(len(entries), 1)}])({parameters}) = {{{listed}}};"]
 
     def header(self, public: set[Function], shared: set[Any], shared_tables: set[Table]) -> str:
         program = self.program
@@ -225,7 +225,7 @@ class CWriter:
             out.append("};")
             if struct.fields:
                 out.append(f'_Static_assert(sizeof({struct.name}) == {struct.size}, "{struct.name}");')
-                out += [f'_Static_assert(offsetof({struct.name}, {_field(f.name)}) == {f.offset}, "{struct.name}.{f.name}");' for f in struct.fields]
+                out += [f'_Static_assert(offsetof({struct.name}, {self.names.field(f.name)}) == {f.offset}, "{struct.name}.{f.name}");' for f in struct.fields]
             out.append("")
         for hal in program.hals():
             out.append(f"{signature(self.names, hal)};")
@@ -236,23 +236,23 @@ class CWriter:
                 kind = self.static_type(thing)
                 if isinstance(kind, ArrayType):
                     element = kind.element.name if isinstance(kind.element, StructType) else ctype(kind.element)
-                    out.append(f"extern {element} {thing.name}[{max(kind.count, 1)}];")
+                    out.append(f"extern {element} {self.names.symbol(thing)}[{max(kind.count, 1)}];")
                 else:
-                    out.append(f"extern {kind} {thing.name};")
+                    out.append(f"extern {kind} {self.names.symbol(thing)};")
             elif not getattr(thing, "blob", False):
                 count = max(len(thing.flat()), 1)
                 out.append(f"extern const {ctype(program.types.of(thing.element))} {self.names.symbol(thing)}[{count}];")
         for thing in program.globals_used():
             if getattr(thing, "blob", False):
-                out.append(f"extern const uint8_t {thing.name}[{max(len(program.blobs[thing]), 1)}];")
+                out.append(f"extern const uint8_t {self.names.symbol(thing)}[{max(len(program.blobs[thing]), 1)}];")
         for table in sorted(shared_tables, key=lambda t: t.name):
             result, parameters = fn_type(program.types.of(table.type))  # type: ignore[arg-type]
-            out.append(f"extern {result} (*const {table.name}[{max(len(program.entries(table)), 1)}])({parameters});")
+            out.append(f"extern {result} (*const {self.names.symbol(table)}[{max(len(program.entries(table)), 1)}])({parameters});")
         out += ["", "#endif", ""]
         return "\n".join(out)
 
     def member(self, kind: Type, name: str) -> str:
-        name = _field(name)
+        name = self.names.field(name)
         if isinstance(kind, StructType):
             return f"{kind.name} {name}"
         if isinstance(kind, ArrayType):
@@ -296,12 +296,6 @@ class CWriter:
             out.append(f"void {name}_thunk({name}_args *a) {{ {text} }}")
             out.append("")
         return "\n".join(out)
-
-
-def _field(name: str) -> str:
-    from .emit_c import _RESERVED
-
-    return name + "_" if name in _RESERVED else name
 
 
 

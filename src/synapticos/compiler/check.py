@@ -71,6 +71,7 @@ class FunctionChecker(ExprChecker):
         self.messages: list[Message] = []
         self.kinds: dict[str, ir.Local] = {}
         self.writes = False
+        self.whole: ast.expr | None = None  # the right side of the assignment that begins a local
 
     def run(self) -> ir.FnIR:
         """The typed function. Raises LanguageError's messages through `self.messages`."""
@@ -156,7 +157,8 @@ class FunctionChecker(ExprChecker):
 
     def born(self, e: ir.Expr, node: ast.Name, value: ast.expr) -> Type:
         """The type of a local whose first value is `e`."""
-        if isinstance(e, ir.Const) and isinstance(e.type, Scalar) and e.type.kind != "bool" and self.is_literal(value):
+        arms = [value.body, value.orelse] if isinstance(value, ast.IfExp) else [value]
+        if isinstance(e.type, Scalar) and e.type.kind != "bool" and all(self.is_literal(arm) for arm in arms):
             raise Refused(self.pos(node), f"{node.id} has no width: {ast.unparse(value)} is a bare literal", fix=f"write it: {node.id}: {e.type} = {ast.unparse(value)}")
         if e.type is VOID:
             raise Refused(self.pos(node), "this call has no result", fix="drop the assignment")
@@ -184,13 +186,17 @@ class FunctionChecker(ExprChecker):
                           fix="drop the annotation, or use another name")  # fmt: skip
         if self.is_check(node.value):
             return self.checked_call(node, [node.target], kind)
+        self.whole = node.value
         value = self.value(node.value, kind)
         local = self.declare(node.target, kind)
-        self.assigned_now(local, self.unwiden(value))
-        return ir.Declare(self.pos(node), local, value)
+        return self.begin(node, local, value)
 
-    def unwiden(self, e: ir.Expr) -> ir.Expr:
-        return e
+    def begin(self, node: ast.stmt, local: ir.Local, value: ir.Expr) -> ir.Stmt:
+        if isinstance(value, ir.Storage):
+            local.storage = True
+            self.storage.append(local)
+        self.assigned_now(local, value)
+        return ir.Declare(self.pos(node), local, value)
 
     def is_check(self, node: ast.expr) -> bool:
         return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and self.globals.get(node.func.id) is words.check and self.find(node.func.id) is None
@@ -206,18 +212,11 @@ class FunctionChecker(ExprChecker):
         if isinstance(target, ast.Name):
             local = self.find(target.id)
             if local is None:
+                self.whole = node.value
                 e = self.expr(node.value)
-                kind = self.born(e, target, node.value)
-                local = self.declare(target, kind)
-                if isinstance(e, ir.Storage):
-                    local.storage = True
-                    self.storage.append(local)
-                self.assigned_now(local, e)
-                return ir.Declare(self.pos(node), local, e)
+                return self.begin(node, self.declare(target, self.born(e, target, node.value)), e)
             self.may_assign(local, target)
             value = self.value(node.value, local.type)
-            if isinstance(value, ir.Storage):
-                raise Refused(self.pos(node), "local(...) begins a new local", fix="use another name")
             self.assigned_now(local, value)
             return ir.Assign(self.pos(node), ir.LocalRef(self.pos(target), local.type, local), value)
         place = self.place(target)

@@ -6,8 +6,11 @@ Expressions come with their precedence, so that parentheses stand where gcc's -W
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from enum import Enum
 from typing import Any
 
+from synapticos.lang.reserved import WORDS, c_name, taken
 from synapticos.lang.types import (
     BOOL,
     F32,
@@ -23,16 +26,13 @@ from synapticos.lang.types import (
     TupleType,
     Type,
 )
-from synapticos.lang.words import Function, Rom, Static
+from synapticos.lang.words import Function, Param, Rom, Static, Table
 
 from . import ir
 from .emit_checked import scalar, unit
 from .parse import source
 from .program import Program
 
-_RESERVED = set("""auto break case char const continue default do double else enum extern float for goto if inline int long
-register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while asm typeof
-bool true false NULL""".split())  # fmt: skip
 _C = {"u8": "uint8_t", "u16": "uint16_t", "u32": "uint32_t", "u64": "uint64_t", "i8": "int8_t", "i16": "int16_t", "i32": "int32_t",
       "i64": "int64_t", "f32": "float", "bool": "bool"}  # fmt: skip
 _PREC = {"*": 13, "/": 13, "//": 13, "%": 13, "+": 12, "-": 12, "<<": 11, ">>": 11, "<": 10, "<=": 10, ">": 10, ">=": 10,
@@ -98,17 +98,39 @@ class Names:
     def __init__(self, program: Program, checks: bool) -> None:
         self.program, self.checks = program, checks
         self.macros: dict[str, tuple[Any, str]] = {}
-        self.params: dict[str, str] = {}
+        self._symbols: dict[str, Any] = {}
+        self._named: dict[Any, str] = {}
+        modules = {id(f.globals): f.globals for f in program.functions}.values()
+        # What may become a macro, in any module: nothing else may have these names.
+        self.constants = {n for m in modules for n, v in m.items() if _loud(n) and isinstance(v, (int, float, Param)) and not isinstance(v, Enum)}
+        self.globals = {f.c_name for f in program.functions} | {t.name for t in [*program.types.structs, *program.types.enums]}
 
     def macro(self, name: str, value: Any, kind: Scalar, text: str) -> str:
-        if not name or not name.isupper() and not name.replace("_", "").isupper():
+        """The name of a constant, defined as a macro; its text where another module has the name for something else."""
+        if not name or not _loud(name) or taken(name) or name in self.globals or name in self._symbols:
             return text
         found = self.macros.setdefault(name, (value, text))
         return name if found == (value, text) else text
 
-    def symbol(self, thing: Rom | Static) -> str:
-        given = getattr(thing, "given_name", "")
-        return given or thing.name
+    def symbol(self, thing: Rom | Static | Table) -> str:
+        """The C name of a module's table or storage: its own, or with its module's before it where two modules share it."""
+        if thing not in self._named:
+            name = getattr(thing, "given_name", "") or c_name(thing.name)
+            if name in self._symbols or name in self.constants or name in self.globals:
+                name = f"{thing.place.module.removeprefix('synapticos.').replace('.', '_')}_{name}"
+            while name in self._symbols or name in self.globals:
+                name += "_"
+            self._symbols[name] = thing
+            self._named[thing] = name
+        return self._named[thing]
+
+    def field(self, name: str) -> str:
+        return name + "_" if name in WORDS or name in self.constants or taken(name) and _loud(name) else name
+
+    def local(self, name: str) -> str:
+        """A local's name, out of the way of all that C knows at file level."""
+        reserved = name.startswith("_") or taken(name) or name in self.constants or name in self.globals
+        return name + "_" if reserved or _loud(name) and name in self._symbols else name
 
 
 class FunctionEmitter:
@@ -120,8 +142,14 @@ class FunctionEmitter:
         self.depth = 0
         self.temps = 0
         self.file = names.program.file_id(made.function.file)
-        self.assigned = _assigned(made.body)
         self.read = _read(made.body)
+        self.spelled: dict[str, str] = {}
+        for name in [p.name for p in made.parameters] + _born(made.body):
+            spelled = names.local(name)
+            while spelled in self.spelled.values() and name not in self.spelled:
+                spelled += "_"
+            self.spelled.setdefault(name, spelled)
+        self.used = set(self.spelled.values())
         self.storage: list[str] = []
 
     def put(self, line: int, text: str) -> None:
@@ -135,14 +163,19 @@ class FunctionEmitter:
 
     def temp(self, word: str) -> str:
         self.temps += 1
-        return f"{word}_{self.temps}"
+        return self.unique(f"{word}_{self.temps}")
+
+    def unique(self, name: str) -> str:
+        while name in self.used:
+            name += "_"
+        self.used.add(name)
+        return name
 
     def at(self, e: ir.Expr | ir.Stmt) -> str:
         return f"{self.file}, {e.pos.line}"
 
     def local(self, x: ir.Local) -> str:
-        name = x.name
-        return name + "_" if name in _RESERVED or name.startswith("_") else name
+        return self.spelled[x.name]
 
     # Functions
 
@@ -152,7 +185,7 @@ class FunctionEmitter:
     def run(self) -> list[tuple[int, int, str]]:
         self.put(self.made.pos.line, self.signature() + " {")
         self.depth += 1
-        unused = [p for p in self.made.parameters if p.name not in self.read]
+        unused = [p for p in self.made.parameters if p not in self.read]
         head = " ".join(f"(void){self.local(p)};" for p in unused)
         start = len(self.pieces)
         self.body(self.made.body)
@@ -173,17 +206,19 @@ class FunctionEmitter:
         name = self.local(s.local)
         if isinstance(s.value, ir.Storage):
             kind = s.value.type
-            store = name + "_storage"
+            store = self.unique(name + "_storage")
             if isinstance(kind, ArrayType):
                 element = kind.element.name if isinstance(kind.element, StructType) else ctype(kind.element)
-                self.storage.append(f"{element}{'' if element.endswith('*') else ' '}{store}[{max(kind.count, 1)}];")
+                # Bytes may be viewed as words: checked memory is aligned for any of them.
+                align = " __attribute__((aligned(8)))" if kind.element.align < 8 <= kind.size else ""
+                self.storage.append(f"{element}{'' if element.endswith('*') else ' '}{store}[{max(kind.count, 1)}]{align};")
                 text = f"{declare(kind, name)} = __builtin_memset({store}, 0, sizeof {store});"
             else:
                 self.storage.append(f"{kind.name} {store};")
                 text = f"{declare(kind, name)} = __builtin_memset(&{store}, 0, sizeof {store});"
         else:
             text = f"{declare(s.local.type, name)} = {self.value(s.value)};"
-        if s.local.name not in self.read:
+        if s.local not in self.read:
             text += f" (void){name};"
         self.put(s.pos.line, text)
 
@@ -214,7 +249,7 @@ class FunctionEmitter:
                 assert isinstance(reference, ir.LocalRef)
                 name = self.local(reference.local)
                 if new:
-                    void = "" if reference.local.name in self.read else f" (void){name};"
+                    void = "" if reference.local in self.read else f" (void){name};"
                     self.put(s.pos.line, f"{declare(reference.local.type, name)};{void}")
                 outs.append("&" + name)
         call = self.call(s.call, outs)
@@ -230,7 +265,7 @@ class FunctionEmitter:
             assert isinstance(reference, ir.LocalRef)
             name = self.local(reference.local)
             self.put(s.pos.line, f"{declare(reference.local.type, name) if new else name} = {call};")
-            if reference.local.name not in self.read:
+            if reference.local not in self.read:
                 self.put(s.pos.line, f"(void){name};")
 
     def leave(self, s: ir.Unpack, status: str) -> str:
@@ -265,36 +300,61 @@ class FunctionEmitter:
         self.close()
 
     def stable(self, e: ir.Expr, body: list[ir.Stmt]) -> bool:
-        return isinstance(e, ir.Const) or (isinstance(e, ir.LocalRef) and e.local.name not in _assigned(body)) or (
+        return isinstance(e, ir.Const) or (isinstance(e, ir.LocalRef) and e.local not in _assigned(body)) or (
             isinstance(e, ir.Convert) and e.kind == "widen" and self.stable(e.a, body))  # fmt: skip
+
+    def counted(self, s: ir.ForRange) -> None:
+        """A loop whose variable would pass its type at the end: count its rounds instead."""
+        kind = s.local.type
+        assert isinstance(kind, Scalar)
+        name, word = self.local(s.local), "uint64_t" if kind.size == 8 else "uint32_t"
+        k, width = self.temp("k"), ctype(kind)
+        size = abs(s.step)
+        if isinstance(s.start, ir.Const) and isinstance(s.stop, ir.Const):
+            first, rounds = self.value(s.start), f"{len(range(s.start.value, s.stop.value, s.step))}u"
+            self.put(s.pos.line, f"for ({word} {k} = 0; {k} < {rounds}; {k}++) {{")
+        else:
+            first, last = self.unique(name + "_start"), self.unique(name + "_stop")
+            low, high = (first, last) if s.step > 0 else (last, first)
+            self.put(s.pos.line, f"{{ const {width} {first} = {self.value(s.start)}, {last} = {self.value(s.stop)};")
+            self.depth += 1
+            rounds = f"{low} < {high} ? (({word}){high} - ({word}){low} - 1) / {size} + 1 : 0"
+            self.put(s.pos.line, f"for ({word} {k} = 0, {k}_end = {rounds}; {k} < {k}_end; {k}++) {{")
+        self.put(s.pos.line, f"const {width} {name} = ({width})({first} {'+' if s.step > 0 else '-'} ({width})({k} * {size}));")
+        if s.local not in self.read:
+            self.put(s.pos.line, f"(void){name};")
+        self.depth += 1
+        self.body(s.body)
+        self.close()
+        if not isinstance(s.start, ir.Const) or not isinstance(s.stop, ir.Const):
+            self.close()
 
     def s_ForRange(self, s: ir.ForRange) -> None:
         name = self.local(s.local)
-        stop, extra = self.operand(s.stop, 10), ""
-        if not self.stable(s.stop, s.body):
-            extra, stop = f", {name}_end = {self.value(s.stop)}", f"{name}_end"
         kind = s.local.type
         assert isinstance(kind, Scalar)
+        constant = isinstance(s.stop, ir.Const)
+        past = (s.stop.lo + s.step + 1, s.stop.hi + s.step - 1)[s.step > 0]  # the furthest that the variable goes
+        if abs(s.step) != 1 and (constant or s.step < 0) and not kind.low <= past <= kind.high:
+            self.counted(s)
+            return
+        stop, extra = self.operand(s.stop, 11), ""
+        unsure = self.names.checks and s.step > 1 and not constant
+        if not self.stable(s.stop, s.body) or (unsure and not isinstance(s.stop, ir.LocalRef)):
+            end = self.unique(name + "_end")
+            extra, stop = f", {end} = {self.value(s.stop)}", end
         step = f"{name}++" if s.step == 1 else f"{name}--" if s.step == -1 else f"{name} += {s.step}" if s.step > 0 else f"{name} -= {-s.step}"
-        sign = "<" if s.step > 0 else ">"
-        if kind.size == 8 or (s.step != 1 and kind.size < 4):
+        if abs(s.step) != 1 and kind.size < 4:
             step = f"{name} = ({ctype(kind)})({name} {'+' if s.step > 0 else '-'} {abs(s.step)})"
-        if self.names.checks and s.step > 1 and not isinstance(s.stop, ir.Const):
-            self.put(s.pos.line, f"if ({stop if not extra else self.operand(s.stop, 10)} > {number(kind.high - s.step + 1, kind)}) {{ syn_panic({self.at(s)}); }}")
-        if isinstance(s.stop, ir.Const) and not kind.low <= s.stop.value + s.step <= kind.high and s.step != 1:
-            # The variable would pass its type at the end: count in 64 bits.
-            count = max(0, -(-(s.stop.value - s.start.value) // s.step)) if isinstance(s.start, ir.Const) else None
-            if count is not None:
-                k = self.temp("k")
-                self.put(s.pos.line, f"for (uint32_t {k} = 0; {k} < {count}u; {k}++) {{ const {ctype(kind)} {name} = ({ctype(kind)})({self.value(s.start)} + ({ctype(kind)}){k} * {s.step});")
-                self.depth += 1
-                if s.local.name not in self.read:
-                    self.put(s.pos.line, f"(void){name};")
-                self.body(s.body)
-                self.close()
-                return
-        self.put(s.pos.line, f"for ({ctype(kind)} {name} = {self.value(s.start)}{extra}; {name} {sign} {stop}; {step}) {{")
+        if unsure:
+            extra += f", {name}_fits = syn_loop_{kind.name}({stop}, {number(kind.high - s.step + 1, kind)}, {self.at(s)})"
+        test = f"{name} {'<' if s.step > 0 else '>'} {stop}"
+        if constant and isinstance(s.start, ir.Const) and not len(range(s.start.value, s.stop.value, s.step)):
+            test = "false"
+        self.put(s.pos.line, f"for ({ctype(kind)} {name} = {self.value(s.start)}{extra}; {test}; {step}) {{")
         self.depth += 1
+        if unsure:
+            self.put(s.pos.line, f"(void){name}_fits;")
         self.body(s.body)
         self.close()
 
@@ -304,12 +364,11 @@ class FunctionEmitter:
         end = self.value(s.count)
         self.put(s.pos.line, f"{{ {kind.name} *{base} = {self.value(s.base)};")
         self.depth += 1
-        bound = ""
         if self.names.checks and isinstance(s.base.type, ArrayType) and not isinstance(s.count, ir.Const):
-            bound = f" if ({self.operand(s.count, 10)} > {s.base.type.count}u) {{ syn_panic({self.at(s)}); }}"
-        self.put(s.pos.line, f"{bound}for (uint32_t {k} = 0, {k}_end = {end}; {k} < {k}_end; {k}++) {{ {kind.name} *{name} = &{base}[{k}];".strip())
+            end = f"syn_most({end}, {s.base.type.count}u, {self.at(s)})"
+        self.put(s.pos.line, f"for (uint32_t {k} = 0, {k}_end = {end}; {k} < {k}_end; {k}++) {{ {kind.name} *{name} = &{base}[{k}];".strip())
         self.depth += 1
-        if s.local.name not in self.read:
+        if s.local not in self.read:
             self.put(s.pos.line, f"(void){name};")
         self.body(s.body)
         self.close()
@@ -369,10 +428,19 @@ class FunctionEmitter:
         self.put(s.pos.line, ";" if s.word == "pass" else s.word + ";")
 
     def s_Assert(self, s: ir.Assert) -> None:
-        self.put(s.pos.line, f"if ({self.inverse(s.test)}) {{ syn_panic({self.at(s)}); }}")
+        self.put(s.pos.line, f"if ({self.inverse(s.test)[0]}) {{ syn_panic({self.at(s)}); }}")
 
-    def inverse(self, e: ir.Expr) -> str:
-        return "!" + self.operand(e, UNARY)
+    def inverse(self, e: ir.Expr) -> tuple[str, int]:
+        """`not e`, by the opposite comparison where there is one."""
+        opposite = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+        if isinstance(e, ir.Compare) and e.a.type is not F32:
+            made = ir.Compare(e.pos, e.type, opposite[e.op], e.a, e.b)
+            return self.e(made)
+        if isinstance(e, ir.IsNone):
+            return self.e(ir.IsNone(e.pos, e.type, e.a, not e.negate))
+        if isinstance(e, ir.Not):
+            return self.e(e.a)
+        return "!" + self.operand(e, UNARY), UNARY
 
     # Expressions: (text, precedence)
 
@@ -413,15 +481,12 @@ class FunctionEmitter:
     def lvalue(self, e: ir.Expr) -> str:
         """A struct as a C object, ready for `.field`."""
         if isinstance(e, ir.FieldGet):
-            return f"{self.member(e.base)}{e.field.name_c if hasattr(e.field, 'name_c') else self.field(e.field.name)}"
+            return f"{self.member(e.base)}{self.names.field(e.field.name)}"
         if isinstance(e, ir.Index):
             return self.element(e)
         if isinstance(e, ir.GlobalRef):
             return self.names.symbol(e.thing)
         return f"(*{self.operand(e, UNARY)})"
-
-    def field(self, name: str) -> str:
-        return name + "_" if name in _RESERVED else name
 
     def member(self, base: ir.Expr) -> str:
         """`base->` or `base.`"""
@@ -432,7 +497,7 @@ class FunctionEmitter:
         return self.operand(base, POSTFIX) + "->"
 
     def e_FieldGet(self, e: ir.FieldGet) -> tuple[str, int]:
-        text = self.member(e.base) + self.field(e.field.name)
+        text = self.member(e.base) + self.names.field(e.field.name)
         return ("&" + text, UNARY) if isinstance(e.type, StructType) else (text, POSTFIX)
 
     def element(self, e: ir.Index) -> str:
@@ -494,12 +559,11 @@ class FunctionEmitter:
             return self.infix(e)
         checks = self.names.checks
         if checks and e.op == ">>" and e.checked:
-            return f"syn_shr_{kind.name}({self.value(e.a)}, (uint32_t){self.operand(e.b, UNARY)}, {self.at(e)})", POSTFIX
+            return f"syn_shr_{kind.name}({self.value(e.a)}, {self.value(e.b)}, {self.at(e)})", POSTFIX
         if checks and e.checked and not e.wraps and e.op in _WORD:
-            b = f"(uint32_t){self.operand(e.b, UNARY)}" if e.op == "<<" else self.value(e.b)
-            return f"syn_{_WORD[e.op]}_{kind.name}({self.value(e.a)}, {b}, {self.at(e)})", POSTFIX
+            return f"syn_{_WORD[e.op]}_{kind.name}({self.value(e.a)}, {self.value(e.b)}, {self.at(e)})", POSTFIX
         if e.op == "<<":
-            count = self.operand(e.b, 12)
+            count = self.operand(e.b, UNARY)
             if checks and e.checked:
                 count = f"syn_count({self.value(e.b)}, {kind.bits}u, {self.at(e)})"
             elif isinstance(e.b, ir.Const):
@@ -543,20 +607,19 @@ class FunctionEmitter:
         return f"{e.op}{a}", UNARY
 
     def e_Not(self, e: ir.Not) -> tuple[str, int]:
-        return self.inverse(e.a), UNARY
+        return self.inverse(e.a)
 
     def e_Compare(self, e: ir.Compare) -> tuple[str, int]:
         p = _PREC[e.op]
-        a, b = self.operand(e.a, 11), self.operand(e.b, 11)
+        a, b = (f"({self.value(x)})" if isinstance(x, ir.Not) else self.operand(x, 11) for x in (e.a, e.b))
         if self.names.checks and e.a.type is F32:
             a, b = (x if isinstance(y, ir.Const) else f"syn_not_nan({x}, {self.at(e)})" for x, y in ((a, e.a), (b, e.b)))
-        if isinstance(e.a, ir.Const) and e.a.type is U32 and e.a.value == 0 and e.op in ("<=",):
-            return f"(void){self.operand(e.b, UNARY)}, true" if False else "true", POSTFIX
-        if isinstance(e.b, ir.Const) and isinstance(e.b.type, Scalar) and not e.b.type.signed and e.b.type.kind == "int" and e.b.value == 0:
-            if e.op == ">=":
-                return "true", POSTFIX
-            if e.op == "<":
-                return "false", POSTFIX
+        answer = _decided(e)
+        if answer is None and a == b and "(" not in a and e.a.type is not F32:
+            answer = e.op in ("==", "<=", ">=")
+        if answer is not None:  # gcc and clang warn at what cannot be otherwise
+            effects = [x for x, y in ((a, e.a), (b, e.b)) if not isinstance(y, ir.Const)][:1]
+            return "(" + "".join(f"(void)({x}), " for x in effects) + f"{'true' if answer else 'false'})", POSTFIX
         return f"{a} {e.op} {b}", p
 
     def e_IsNone(self, e: ir.IsNone) -> tuple[str, int]:
@@ -568,14 +631,20 @@ class FunctionEmitter:
         return sign.join(self.operand(x, p + 1 if e.op == "and" else 6) for x in e.parts), p
 
     def e_Cond(self, e: ir.Cond) -> tuple[str, int]:
-        return f"{self.operand(e.test, 6)} ? {self.operand(e.a, 6)} : {self.operand(e.b, 6)}", COND
+        a = self.operand(e.a, 6)
+        if e.type is U32 and all(isinstance(x, ir.Convert) and x.kind == "widen" for x in (e.a, e.b)):
+            a = f"(uint32_t){self.operand(e.a, UNARY)}"  # else C's type is int
+        return f"{self.operand(e.test, 6)} ? {a} : {self.operand(e.b, 6)}", COND
 
     def e_Convert(self, e: ir.Convert) -> tuple[str, int]:
         kind, inner = e.type, e.a
         if e.kind == "enum":
             assert isinstance(kind, EnumType)
             name = f"syn_{kind.name}_of"
-            return f"{name}({self.value(inner)}, {self.at(e)})", POSTFIX
+            text = self.value(inner)
+            if isinstance(inner.type, Scalar) and inner.type.name == "u64" and kind.base.signed:
+                text = f"(int64_t)syn_sat_u64({text}, 9223372036854775807ull)"
+            return f"{name}({text}, {self.at(e)})", POSTFIX
         assert isinstance(kind, Scalar)
         target = _C[kind.name]
         if inner.type is F32:
@@ -588,7 +657,9 @@ class FunctionEmitter:
         if kind.kind == "float":
             return f"(float){self.operand(inner, UNARY)}", UNARY
         if e.kind == "widen":
-            if kind.size <= 4 and not (isinstance(inner.type, EnumType) and kind.size == 4):
+            have = inner.type.base if isinstance(inner.type, EnumType) else inner.type
+            assert isinstance(have, Scalar)
+            if kind.size <= 4 and not (have.size >= 4 and have.signed != kind.signed):
                 return self.e(inner)
             if isinstance(inner, ir.Const) and isinstance(inner.type, Scalar):
                 return number(inner.value, kind), POSTFIX
@@ -624,7 +695,7 @@ class FunctionEmitter:
         args = ", ".join([self.value(a) for a in e.args] + outs)
         if isinstance(e, ir.TableCall):
             length = len(self.names.program.entries(e.table))
-            return f"{e.table.name}[syn_index({self.value(e.at)}, {length}u, {self.at(e)})]({args})"
+            return f"{self.names.symbol(e.table)}[syn_index({self.value(e.at)}, {length}u, {self.at(e)})]({args})"
         return f"{e.function.c_name}({args})"
 
     def e_Call(self, e: ir.Call) -> tuple[str, int]:
@@ -660,8 +731,10 @@ class FunctionEmitter:
             element = e.args[0].type.element  # type: ignore[attr-defined]
             if element.size == 1:
                 return f"__builtin_memset({args[0]}, {args[1]}, {args[2]})", POSTFIX
-            k = self.temp("k")
-            return f"for (uint32_t {k} = 0; {k} < {self.operand(e.args[2], 11)}; {k}++) {{ {self.operand(e.args[0], POSTFIX)}[{k}] = {args[1]}; }}", POSTFIX
+            zero = isinstance(e.args[1], ir.Const) and (e.args[1].value == 0 and str(e.args[1].value)[0] != "-")
+            if zero:
+                return f"__builtin_memset({args[0]}, 0, {self.bytes(e, args[2])})", POSTFIX
+            return f"syn_fill_{unit(element)}({args[0]}, {args[1]}, {args[2]})", POSTFIX
         if e.name == "load_acquire":
             return f"__atomic_load_n({args[0]}, __ATOMIC_ACQUIRE)", POSTFIX
         if e.name == "store_release":
@@ -672,7 +745,7 @@ class FunctionEmitter:
     def bytes(self, e: ir.Builtin, count: str) -> str:
         element = e.args[0].type.element  # type: ignore[attr-defined]
         name = element.name if isinstance(element, StructType) else ctype(element)
-        return count if element.size == 1 else f"{self.operand(e.args[2], 13)} * sizeof({name})"
+        return count if element.size == 1 else f"{self.operand(e.args[2], UNARY)} * sizeof({name})"
 
 
 def syn_max(emitter: FunctionEmitter, inner: ir.Expr, wide: str) -> str:
@@ -702,20 +775,69 @@ def _stored(e: ir.Expr) -> bool:
     return isinstance(e, (ir.FieldGet, ir.Index)) and isinstance(getattr(e, "field", None) and e.field.type, OptType)  # type: ignore[union-attr]
 
 
-def _assigned(body: list[ir.Stmt]) -> set[str]:
-    out: set[str] = set()
+def _every(body: list[ir.Stmt]) -> Iterator[ir.Stmt]:
+    """The statements of a body, and those inside them."""
     for s in body:
-        if isinstance(s, ir.Assign) and isinstance(s.target, ir.LocalRef):
-            out.add(s.target.local.name)
-        if isinstance(s, ir.Declare):
-            out.add(s.local.name)
-        if isinstance(s, ir.Unpack):
-            out |= {t[0].local.name for t in s.targets if t is not None}  # type: ignore[attr-defined]
+        yield s
         for name in ("body", "orelse"):
-            out |= _assigned(getattr(s, name, []))
+            yield from _every(getattr(s, name, []))
         for _, inner in getattr(s, "cases", []):
-            out |= _assigned(inner)
+            yield from _every(inner)
+
+
+def _assigned(body: list[ir.Stmt]) -> set[ir.Local]:
+    out: set[ir.Local] = set()
+    for s in _every(body):
+        if isinstance(s, ir.Assign) and isinstance(s.target, ir.LocalRef):
+            out.add(s.target.local)
+        if isinstance(s, ir.Declare):
+            out.add(s.local)
+        if isinstance(s, ir.Unpack):
+            out |= {t[0].local for t in s.targets if t is not None}  # type: ignore[attr-defined]
     return out
+
+
+def _born(body: list[ir.Stmt]) -> list[str]:
+    """Names of the locals that begin in a body, in order."""
+    out: list[str] = []
+    for s in _every(body):
+        if isinstance(s, (ir.Declare, ir.ForRange, ir.ForEach)):
+            out.append(s.local.name)
+        if isinstance(s, ir.Unpack):
+            out += [t[0].local.name for t in s.targets if t is not None]  # type: ignore[attr-defined]
+    return out
+
+
+def _loud(name: str) -> bool:
+    """Written as constants are."""
+    return name.isupper() or name.replace("_", "").isupper()
+
+
+def _c_range(e: ir.Expr) -> tuple[int, int]:
+    """The values that a C compiler sees that an integer expression may have."""
+    while isinstance(e, ir.Convert) and e.kind in ("widen", "exact") and e.safe:
+        e = e.a
+    if isinstance(e, (ir.Const, ir.Builtin)) or (isinstance(e, ir.Bin) and e.op in ("&", "%", ">>")):
+        return e.lo, e.hi
+    kind = e.type.base if isinstance(e.type, EnumType) else e.type
+    return (kind.low, kind.high) if isinstance(kind, Scalar) and kind.kind == "int" else (-(1 << 64), 1 << 64)
+
+
+def _decided(e: ir.Compare) -> bool | None:
+    """The answer of a comparison with a constant that can only have one."""
+    if isinstance(e.a, ir.Const) == isinstance(e.b, ir.Const) or not isinstance(e.a.type, (Scalar, EnumType)) or e.a.type is F32 or e.a.type is BOOL:
+        return None
+    (low, high), (least, most) = _c_range(e.a), _c_range(e.b)
+    op = e.op
+    if op in ("==", "!="):
+        return (op == "!=") if high < least or most < low else None
+    if op in (">", ">="):
+        (low, high), (least, most), op = (least, most), (low, high), {">": "<", ">=": "<="}[op]
+    if high < least or (op == "<=" and high <= least):
+        return True
+    if low > most or (op == "<" and low >= most):
+        return False
+    return None
 
 
 def _jumps(body: list[ir.Stmt]) -> bool:
@@ -724,41 +846,30 @@ def _jumps(body: list[ir.Stmt]) -> bool:
     return _breaks(body)
 
 
-def _read(body: list[ir.Stmt]) -> set[str]:
+def _read(body: list[ir.Stmt]) -> set[ir.Local]:
+    """Locals whose value something looks at, other than their own next value."""
     from .program import walk
 
-    out: set[str] = set()
+    out: set[ir.Local] = set()
+    for s in _every(body):
+        own = s.target.local if isinstance(s, ir.Assign) and isinstance(s.target, ir.LocalRef) else None
 
-    def visit(e: ir.Expr) -> None:
-        if isinstance(e, ir.LocalRef):
-            out.add(e.local.name)
+        def visit(e: ir.Expr, own: ir.Local | None = own) -> None:
+            if isinstance(e, ir.LocalRef) and e.local is not own:
+                out.add(e.local)
 
-    def statements(inner: list[ir.Stmt]) -> None:
-        for s in inner:
-            if isinstance(s, ir.Assign) and isinstance(s.target, ir.LocalRef):
-                walk([ir.Do(s.pos, s.value)], visit)
-                continue
-            if isinstance(s, ir.Unpack):
-                walk([ir.Do(s.pos, s.call)], visit)
-                continue
-            for name in ("value", "target", "call", "test", "start", "stop", "base", "count", "subject"):
-                e = getattr(s, name, None)
-                if isinstance(e, ir.Expr):
-                    walk([ir.Do(s.pos, e)], visit)
-            for e in getattr(s, "values", []):
+        for name in ("value", "target", "call", "test", "start", "stop", "base", "count", "subject"):
+            e = getattr(s, name, None)
+            if isinstance(e, ir.Expr):
                 walk([ir.Do(s.pos, e)], visit)
-            for name in ("body", "orelse"):
-                statements(getattr(s, name, []))
-            for _, below in getattr(s, "cases", []):
-                statements(below)
-
-    statements(body)
+        for e in getattr(s, "values", []):
+            walk([ir.Do(s.pos, e)], visit)
     return out
 
 
 def signature(names: Names, function: Function, parameter_names: list[str] | None = None) -> str:
     parameters, result = names.program.signature(function)
-    spelled = parameter_names or [n + "_" if n in _RESERVED or n.startswith("_") else n for n, _ in parameters]
+    spelled = parameter_names or [names.local(n) for n, _ in parameters]
     restrict = "restrict " if function.disjoint else ""
     texts = [declare(kind, (restrict if isinstance(_bare(kind), PtrType) else "") + name) for name, (_, kind) in zip(spelled, parameters, strict=True)]
     first = result

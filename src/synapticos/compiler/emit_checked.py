@@ -8,13 +8,14 @@ from typing import Any
 from synapticos.lang.checked import Places, helpers
 from synapticos.lang.memory import P, Q, R, new_region
 from synapticos.lang.types import BOOL, F32, VOID, ArrayType, EnumType, OptType, PtrType, Scalar, StructType, TupleType, Type
-from synapticos.lang.words import Function, Rom, Static
+from synapticos.lang.words import Function, Rom, Static, Table
 
 from . import ir
 from .diag import Pos
 from .parse import short_path
 from .program import Program
 
+_MINE = {"inf", "nan", "min", "max", "float", "range"}  # what the code made here calls by name
 _SHIFT = {1: 0, 2: 1, 4: 2, 8: 3}
 
 
@@ -60,7 +61,10 @@ class Checked:
             self.names.setdefault("f_" + hal.c_name, self._hal(hal))
         for table in self.program.tables:
             entries = self.program.entries(table)
-            self.names["t_" + table.name] = [self.names["f_" + f.c_name] for f in entries]
+            self.names[self.table(table)] = [self.names["f_" + f.c_name] for f in entries]
+
+    def table(self, table: Table) -> str:
+        return f"t_{table.name}_{id(table)}"
 
     def function(self, function: Function) -> Any:
         if function not in self.made:
@@ -121,7 +125,7 @@ class Emitter:
         return f"_{prefix}{self.temps}"
 
     def name(self, local: ir.Local) -> str:
-        return "u" + local.name if local.name.startswith("_") else local.name + "_" if local.name in ("inf", "nan") else local.name
+        return local.name + "__" if local.name in _MINE or local.name.startswith(("_", "f_", "g_", "t_")) else local.name
 
     def function(self) -> tuple[str, list[int]]:
         made = self.made
@@ -198,7 +202,10 @@ class Emitter:
     def s_ForEach(self, s: ir.ForEach) -> None:
         base, at = self.temp("b"), self.temp("k")
         self.line(f"{base} = {self.e(s.base)}", s.pos.line)
-        self.line(f"for {at} in range({self.e(s.count)}):", s.pos.line)
+        count = self.e(s.count)
+        if isinstance(s.base.type, ArrayType) and not isinstance(s.count, ir.Const):
+            count = f"_most({count}, {s.base.type.count}, {self.place(s)})"
+        self.line(f"for {at} in range({count}):", s.pos.line)
         self.depth += 1
         self.line(f"{self.name(s.local)} = _elem({base}, {at}, {self.place(s)})", s.pos.line)
         self.body(s.body, s.pos.line)
@@ -272,7 +279,8 @@ class Emitter:
             first, base = f"({name} := {base})", name
         at = self.flat(e.base.type, e.at, e) if isinstance(e.base.type, ArrayType) else self.e(e.at[0])
         if not scalar(e.type):
-            return f"_elem({first}, {at}, {self.place(e)}).r.u64[_elem({base}, {at}, {self.place(e)}).o >> 3]"
+            item = self.temp("q")
+            return f"({item} := _elem({first}, {at}, {self.place(e)})).r.u64[{item}.o >> 3]"
         return f"{first}.v[_i if {base}.lo <= (_i := {base}.at + {at}) < {base}.hi else _out({base}, _i - {base}.at, {self.place(e)})]"
 
     def load(self, e: ir.Expr) -> str:
@@ -439,7 +447,7 @@ class Emitter:
             width = kind.dims[-1]
             inner = ArrayType(kind.element, kind.dims[:-1])
             at = self.flat(inner, e.row, e)
-            base = f"_cut({base}, {at} * {width}, ({at} + 1) * {width}, {place})"
+            base = f"_cut({base}, (_j := ({at}) * {width}), _j + {width}, {place})"
         start = self.e(e.start) if e.start is not None else "0"
         return f"_cut({base}, {start}, {self.e(e.stop) if e.stop is not None else None}, {place})"
 
@@ -460,7 +468,7 @@ class Emitter:
         return f"f_{e.function.c_name}({', '.join(self.e(a) for a in e.args)})"
 
     def e_TableCall(self, e: ir.TableCall) -> str:
-        return f"_row(t_{e.table.name}, {self.e(e.at)}, {self.place(e)})({', '.join(self.e(a) for a in e.args)})"
+        return f"_row({self.owner.table(e.table)}, {self.e(e.at)}, {self.place(e)})({', '.join(self.e(a) for a in e.args)})"
 
     def e_Builtin(self, e: ir.Builtin) -> str:
         args = [self.e(a) for a in e.args]
@@ -487,8 +495,8 @@ class Emitter:
         if e.name in ("fill", "move"):
             return f"_{e.name}({', '.join(args)}, {place})"
         if e.name == "load_acquire":
-            return f"{args[0]}.v[{args[0]}.at]"
+            return f"_acquire({args[0]}, {place})"
         if e.name == "store_release":
-            return f"{args[0]}.v.__setitem__({args[0]}.at, {args[1]})"
+            return f"_release({args[0]}, {args[1]}, {place})"
         assert e.name == "fence" or e.type is VOID
         return "None"

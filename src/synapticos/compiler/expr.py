@@ -68,6 +68,7 @@ class ExprChecker:
 
     types: Types
     program: Any
+    whole: ast.expr | None
 
     def __init__(self, function: Function) -> None:
         self.function = function
@@ -773,6 +774,8 @@ class ExprChecker:
 
     def word_local(self, node: ast.Call, want: Type | None) -> ir.Expr:
         self.arity(node, 1, 2)
+        if node is not self.whole:
+            raise Refused(self.pos(node), "local(...) begins a local of its own", fix=f"bind it first: buffer = {ast.unparse(node)}")
         if self.loops:
             raise Refused(self.pos(node), "local(...) in a loop is not yet part of kernel-Python", fix="move it before the loop")
         kind = self.type_of(node.args[0])

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from synapticos.lang.types import Field, Scalar, Type
+from synapticos.lang.types import EnumType, Field, Scalar, Type
 from synapticos.lang.words import Function, Rom, Static, Table
 
 from .diag import Pos
@@ -37,8 +37,9 @@ class Expr:
     hi: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
-        if isinstance(self.type, Scalar) and self.type.kind == "int":
-            self.lo, self.hi = self.type.low, self.type.high
+        kind = self.type.base if isinstance(self.type, EnumType) else self.type
+        if isinstance(kind, Scalar) and kind.kind == "int":
+            self.lo, self.hi = kind.low, kind.high
 
 
 @dataclass(eq=False)

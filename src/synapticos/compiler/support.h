@@ -19,6 +19,11 @@ SYN_MINMAX(uint8_t, u8) SYN_MINMAX(uint16_t, u16) SYN_MINMAX(uint32_t, u32) SYN_
 SYN_MINMAX(int8_t, i8) SYN_MINMAX(int16_t, i16) SYN_MINMAX(int32_t, i32) SYN_MINMAX(int64_t, i64)
 SYN_MINMAX(float, f32)
 
+#define SYN_FILL(T, N) \
+    SYN_INLINE void syn_fill_##N(T *p, T value, uint32_t n) { for (uint32_t i = 0; i < n; i++) { p[i] = value; } }
+SYN_FILL(uint16_t, u16) SYN_FILL(uint32_t, u32) SYN_FILL(uint64_t, u64) SYN_FILL(int16_t, i16) SYN_FILL(int32_t, i32) SYN_FILL(int64_t, i64)
+SYN_FILL(float, f32)
+
 /* Clamping: the bounds are constants of the narrow type. */
 SYN_INLINE int32_t syn_sat_i32(int32_t x, int32_t lo, int32_t hi) { return x < lo ? lo : x > hi ? hi : x; }
 SYN_INLINE int64_t syn_sat_i64(int64_t x, int64_t lo, int64_t hi) { return x < lo ? lo : x > hi ? hi : x; }
@@ -80,14 +85,16 @@ SYN_INLINE uint32_t syn_index(uint64_t i, uint32_t n, uint32_t f, uint32_t l) {
     SYN_INLINE T syn_add_##N(T a, T b, uint32_t f, uint32_t l) { T r; if (__builtin_add_overflow(a, b, &r)) { syn_panic(f, l); } return r; } \
     SYN_INLINE T syn_sub_##N(T a, T b, uint32_t f, uint32_t l) { T r; if (__builtin_sub_overflow(a, b, &r)) { syn_panic(f, l); } return r; } \
     SYN_INLINE T syn_mul_##N(T a, T b, uint32_t f, uint32_t l) { T r; if (__builtin_mul_overflow(a, b, &r)) { syn_panic(f, l); } return r; } \
-    SYN_INLINE T syn_shl_##N(T a, uint32_t n, uint32_t f, uint32_t l) { \
+    SYN_INLINE T syn_shl_##N(T a, uint64_t n, uint32_t f, uint32_t l) { \
         if (n >= 8 * sizeof(T)) { syn_panic(f, l); } \
         T r = (T)((uint64_t)a << n); \
         if ((T)(r >> n) != a) { syn_panic(f, l); } \
         return r; } \
-    SYN_INLINE T syn_shr_##N(T a, uint32_t n, uint32_t f, uint32_t l) { if (n >= 8 * sizeof(T)) { syn_panic(f, l); } return (T)(a >> n); }
+    SYN_INLINE T syn_shr_##N(T a, uint64_t n, uint32_t f, uint32_t l) { if (n >= 8 * sizeof(T)) { syn_panic(f, l); } return (T)(a >> n); } \
+    SYN_INLINE T syn_loop_##N(T stop, T most, uint32_t f, uint32_t l) { if (stop > most) { syn_panic(f, l); } return stop; }
 SYN_ARITH(uint8_t, u8) SYN_ARITH(uint16_t, u16) SYN_ARITH(uint32_t, u32) SYN_ARITH(uint64_t, u64)
 SYN_ARITH(int8_t, i8) SYN_ARITH(int16_t, i16) SYN_ARITH(int32_t, i32) SYN_ARITH(int64_t, i64)
+SYN_INLINE uint32_t syn_most(uint32_t n, uint32_t most, uint32_t f, uint32_t l) { if (n > most) { syn_panic(f, l); } return n; }
 SYN_INLINE uint32_t syn_count(uint64_t n, uint32_t bits, uint32_t f, uint32_t l) { if (n >= bits) { syn_panic(f, l); } return (uint32_t)n; }
 SYN_INLINE int64_t syn_fit_i(int64_t x, int64_t lo, int64_t hi, uint32_t f, uint32_t l) { if (x < lo || x > hi) { syn_panic(f, l); } return x; }
 SYN_INLINE uint64_t syn_fit_u(uint64_t x, uint64_t hi, uint32_t f, uint32_t l) { if (x > hi) { syn_panic(f, l); } return x; }

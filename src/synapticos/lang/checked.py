@@ -207,8 +207,8 @@ def helpers(places: Places, short: Any) -> dict[str, Any]:
     def fill(p: P, value: Any, n: int, place: int) -> None:
         if p.at < p.lo or p.at + n > p.hi:
             raise trap(place, f"{p.r.name}: {n} elements of {p.hi - p.at}")
-        for i in range(p.at, p.at + n):
-            p.v[i] = value
+        if n:
+            p.v[p.at : p.at + n] = memoryview(array.array(p.v.format, [value]) * n)
 
     def move(dst: Any, src: Any, n: int, place: int) -> None:
         size = n * (SIZE[dst.k] if isinstance(dst, P) else dst.n)
@@ -217,6 +217,19 @@ def helpers(places: Places, short: Any) -> dict[str, Any]:
             if at < low or at + size > high:
                 raise trap(place, f"{region.name}: {size} bytes of {high - at}")
         copy(dst, src, size)
+
+    def acquire(p: P, place: int) -> Any:
+        return p.v[p.at] if p.lo <= p.at < p.hi else out(p, 0, place)
+
+    def release(p: P, value: Any, place: int) -> None:
+        if not p.lo <= p.at < p.hi:
+            out(p, 0, place)
+        p.v[p.at] = value
+
+    def most(n: int, length: int, place: int) -> int:
+        if n > length:
+            raise trap(place, f"[:{n}] of {length}")
+        return n
 
     def failed(text: str, place: int) -> None:
         raise trap(place, text)

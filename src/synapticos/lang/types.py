@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import words
+from .reserved import c_name
 
 
 class Type:
@@ -160,6 +161,7 @@ class Types:
         self._made: dict[Any, Type] = {}
         self.structs: list[StructType] = []  # in order of need: a struct after those it embeds
         self.enums: list[EnumType] = []
+        self._names: dict[str, EnumType | StructType] = {}
 
     def of(self, annotation: Any) -> Type:
         """The type that an annotation names. Raises BadType."""
@@ -244,14 +246,29 @@ class Types:
         if cls not in self._made:
             base = next(SCALARS[b] for b in cls.__mro__ if b in SCALARS)
             made = EnumType(cls, base)
+            self._name(made)
             self._made[cls] = made
             self.enums.append(made)
         return typing.cast(EnumType, self._made[cls])
+
+    def _name(self, made: EnumType | StructType) -> None:
+        """A struct or enum whose name another module has too is called by its module as well; the package's own stay."""
+        name = c_name(made.name)
+        other = self._names.get(name)
+        if other is None:
+            made.name = name
+            self._names[name] = made
+            return
+        stranger, stays = (other, made) if made.cls.__module__.startswith("synapticos.") else (made, other)
+        self._names[name], stays.name = stays, name
+        stranger.name = f"{stranger.cls.__module__.replace('.', '_')}_{name}"
+        self._names[stranger.name] = stranger
 
     def struct(self, cls: Any) -> StructType:
         if cls in self._made:
             return typing.cast(StructType, self._made[cls])
         made = StructType(cls)
+        self._name(made)
         self._made[cls] = made
         at, align = 0, 1
         import inspect

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Annotated, Any, Final
 
+from .reserved import c_name
+
 Shaped = Annotated
 Fn = Callable
 
@@ -257,7 +259,7 @@ class Function:
             return "hal_" + self.__name__
         if self.owner is not None:
             return f"{snake(self.owner.__name__)}_{self.__name__}"
-        return self.prefix + self.__name__
+        return c_name(self.prefix + self.__name__)
 
     @property
     def module(self) -> str:
