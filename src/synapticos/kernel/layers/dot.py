@@ -32,6 +32,7 @@ def dot_pixel(
     out: OutputRange,
 ) -> None:
     blocks = channels // 4
+    sums = local(i32, 4)
     for block in range(blocks):
         # Four channels share each load of x.
         c = block * 4
@@ -64,15 +65,13 @@ def dot_pixel(
             a1 += v * w1[k]
             a2 += v * w2[k]
             a3 += v * w3[k]
-        s = scale[c * scale_step :]
-        a0 = wrap(i32, a0 + bias[c])
-        a1 = wrap(i32, a1 + bias[c + 1])
-        a2 = wrap(i32, a2 + bias[c + 2])
-        a3 = wrap(i32, a3 + bias[c + 3])
-        y[c] = to_i8(requantize(a0, s[0], s[1]), out)
-        y[c + 1] = to_i8(requantize(a1, s[scale_step], s[scale_step + 1]), out)
-        y[c + 2] = to_i8(requantize(a2, s[2 * scale_step], s[2 * scale_step + 1]), out)
-        y[c + 3] = to_i8(requantize(a3, s[3 * scale_step], s[3 * scale_step + 1]), out)
+        sums[0] = a0
+        sums[1] = a1
+        sums[2] = a2
+        sums[3] = a3
+        for i in range(4):
+            s = scale[(c + i) * scale_step :]
+            y[c + i] = to_i8(requantize(wrap(i32, sums[i] + bias[c + i]), s[0], s[1]), out)
     for c in range(blocks * 4, channels):
         row = w[c * depth :]
         acc: i32 = 0
