@@ -1,0 +1,1 @@
+"""What can be said of a build before it runs: the worst-case stack (`stack`)."""
