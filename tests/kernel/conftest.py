@@ -12,9 +12,3 @@ def w(make):
 def world(make):
     """`world(arena=4096)`: a kernel of other measures, on each engine in turn."""
     return lambda **options: World(make(*ROOTS, **OPTIONS), **options)
-
-
-@pytest.fixture
-def all_engines(engines):
-    """`all_engines()`: a kernel on all engines at once; each call compares results and the kernels' bytes."""
-    return lambda **options: World(engines(*ROOTS, **OPTIONS), **options)

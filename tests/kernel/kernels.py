@@ -90,7 +90,7 @@ ON_HOST = HOST_STAGE + 7
 @fn
 def note_done(kernel: Kernel, done: JobDone) -> None:
     """Keep what a callback is told: in the log, where every engine's test can read it."""
-    kernel.log.write(1, done.job, 3, done.user, wrap(u64, i64(i32(done.status))), done.outputs, done.output.size)
+    kernel.log.write(2, done.job, 4, done.user, wrap(u64, i64(i32(done.status))), done.outputs, done.output.size)
 
 
 @fn
@@ -242,7 +242,7 @@ class World:
         log = self.kernel.log
         for i in range(log.written):
             record = log.records[i]
-            if record.level == 1 and record.count == 3:
+            if record.level == 2 and record.count == 4:
                 status = int(record.args[1])
                 out.append((int(record.text), int(record.args[0]), status - (1 << 64) if status >> 63 else status, int(record.args[2])))
         return out
