@@ -30,9 +30,9 @@ from synapticos.errors import UserError
 
 # What generated C relies on, so never optional: see docs/language.md, "From Python to C".
 ALWAYS = (
-    "-std=gnu99 -ffreestanding -fwrapv -ffp-contract=off -fno-math-errno -fno-strict-aliasing "
-    "-fno-delete-null-pointer-checks -ffunction-sections -fdata-sections -Wall -Wextra -Werror"
-).split()
+    *("-std=gnu99", "-ffreestanding", "-fwrapv", "-ffp-contract=off", "-fno-math-errno", "-fno-strict-aliasing"),
+    *("-fno-delete-null-pointer-checks", "-ffunction-sections", "-fdata-sections", "-Wall", "-Wextra", "-Werror"),
+)
 GCC_ONLY = ("-fno-tree-loop-distribute-patterns",)  # clang has no such option, nor the habit that it turns off
 INSTALL = "pip install synapticos[toolchain]"
 
@@ -130,7 +130,12 @@ class Toolchain:
         return [out for _, out in work]
 
     def shared(
-        self, files: Iterable[Path], out: Path, flags: Sequence[str] = ("-O2", "-g"), *, sanitize: Sequence[str] = (),
+        self,
+        files: Iterable[Path],
+        out: Path,
+        flags: Sequence[str] = ("-O2", "-g"),
+        *,
+        sanitize: Sequence[str] = (),
         per_file: Mapping[str, Sequence[str]] | None = None,
     ) -> Path:
         """Compile `files` and link them as a shared library of the host."""

@@ -4,8 +4,8 @@ import functools
 from pathlib import Path
 
 import pytest
-
 from program import FLAGS, PROGRAM
+
 from synapticos import boards, toolchain
 from synapticos.boards import firmware
 from synapticos.boards.board import HERE

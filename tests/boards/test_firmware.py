@@ -3,8 +3,8 @@
 import re
 
 import pytest
-
 from program import line_of
+
 from synapticos import boards, toolchain
 from synapticos.boards import faults, firmware, qemu
 from synapticos.emulator import Machine

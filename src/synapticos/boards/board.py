@@ -75,7 +75,7 @@ class Board:
 
 
 # memory.c defines memcpy and its like: no loop in it may be turned into a call of them.
-PER_FILE = {"memory.c": ("-fno-builtin", "-fno-tree-loop-distribute-patterns")}
+PER_FILE: dict[str, tuple[str, ...]] = {"memory.c": ("-fno-builtin", "-fno-tree-loop-distribute-patterns")}
 
 
 def linker_script(

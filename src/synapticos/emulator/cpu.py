@@ -16,6 +16,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 from collections.abc import Sequence
+from typing import Any, cast
 
 import unicorn
 from unicorn import arm_const as arm
@@ -82,7 +83,7 @@ class Region:
 
     def __init__(self, base: int, size: int, backing: Region | None = None) -> None:
         self.base, self.size = base, size
-        self._map = backing._map if backing is not None else mmap.mmap(-1, size)
+        self._map: mmap.mmap = backing._map if backing is not None else mmap.mmap(-1, size)
         self.data = memoryview(self._map)
         self.address = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
 
@@ -120,10 +121,8 @@ class Cpu:
     """A Cortex-M33 (a Cortex-M3 runs on it too: it is a subset) with nothing mapped."""
 
     def __init__(self) -> None:
-        self.uc = unicorn.Uc(
-            unicorn.UC_ARCH_ARM, unicorn.UC_MODE_THUMB | unicorn.UC_MODE_MCLASS, cpu=arm.UC_CPU_ARM_CORTEX_M33
-        )
-        self.engine = self.uc._uch
+        self.uc = _engine()
+        self.engine: ctypes.c_void_p = self.uc._uch
         self.regions: list[Region] = []
         self.divisions: dict[int, Division] = {}
         self.access = (0, 0)  # address and size of the last access that failed
@@ -235,6 +234,11 @@ class Cpu:
         return self._before + self._counter.value
 
 
+def _engine() -> Any:
+    mode = unicorn.UC_MODE_THUMB | unicorn.UC_MODE_MCLASS
+    return cast(Any, unicorn.Uc)(unicorn.UC_ARCH_ARM, mode, cpu=arm.UC_CPU_ARM_CORTEX_M33)
+
+
 _counter_offset: int | None = None
 
 
@@ -245,9 +249,7 @@ def _counter_of(engine: ctypes.c_void_p) -> int:
     """
     global _counter_offset
     if _counter_offset is None:
-        probe = unicorn.Uc(
-            unicorn.UC_ARCH_ARM, unicorn.UC_MODE_THUMB | unicorn.UC_MODE_MCLASS, cpu=arm.UC_CPU_ARM_CORTEX_M33
-        )
+        probe = _engine()
         probe.mem_map(0x10000000, 0x1000)
         probe.mem_write(0x10000000, b"\x00\xbf" * 37 + b"\x00\xbe")  # 37 nops and a breakpoint
         limit = 0x5EED_1234_ABCD

@@ -27,7 +27,7 @@ from synapticos.emulator.devices import NEVER, CmsdkTimer, SystemControl, SysTic
 from synapticos.emulator.semihost import Exit, Semihost
 
 SLICE = 10_000_000  # instructions between two looks for Ctrl-C: some 30 ms
-MASKED_SLICE = 1_000  # the same while an exception waits to be let in
+PATIENCE = 500  # slices of two instructions, while an exception waits to be let in, before they get longer
 
 # Numbers that the engine's interrupt hook gives.
 SVC, BREAKPOINT, RETURN, NOCP, INVALID_STATE, STACK_LIMIT = 2, 7, 8, 17, 18, 19
@@ -58,6 +58,7 @@ class Machine:
         self._slept_ns = 0
         self._shown = 0
         self._on_text = on_text
+        self._waited = 0
         self._hook: int | None = None
         self._result: Result | None = None
         self._v8 = board.cpu == "cortex-m33"
@@ -154,10 +155,15 @@ class Machine:
         control = self.control
         control.attend()
         self._timer.attend()
-        if control.pending:
-            self._take()
+        waits = self._take()
         due = min(control.systick.due(), self._timer.due())
-        slice_ = MASKED_SLICE if control.pending else SLICE
+        slice_ = SLICE
+        if waits:
+            # Nothing tells when PRIMASK or a return lets it in: look after every other instruction.
+            self._waited += 1
+            slice_ = 2 if self._waited < PATIENCE else 1000
+        else:
+            self._waited = 0
         if due < NEVER:
             ns = self.board.instruction_ns
             slice_ = min(slice_, max((due - self.now() + ns - 1) // ns, 2))
@@ -195,7 +201,7 @@ class Machine:
         """A wait for an interrupt: go on at once if one is pending, masked or not, else at the next event."""
         self.control.attend()
         self._timer.attend()
-        if self.control.pending:
+        if any(n < 16 or n in self.control.enabled for n in self.control.pending):
             return
         due = min(self.control.systick.due(), self._timer.due())
         if due == NEVER:
@@ -291,14 +297,15 @@ class Machine:
         base = uc.reg_read(arm.UC_ARM_REG_BASEPRI) & 0xFF
         return min(now, base) if base else now
 
-    def _take(self) -> None:
-        """Enter the most urgent pending exception, if what runs lets it."""
+    def _take(self) -> bool:
+        """Enter the most urgent pending exception, if what runs lets it: does one still wait?"""
         control = self.control
-        ready = [(control.priority(n), n) for n in control.pending if n < 16 or n in control.enabled]
-        if ready and min(ready)[0] < self._priority():
-            number = min(ready)[1]
+        ready = sorted((control.priority(n), n) for n in control.pending if n < 16 or n in control.enabled)
+        if ready and ready[0][0] < self._priority():
+            number = ready.pop(0)[1]
             control.pending.discard(number)
             self._enter(number)
+        return bool(ready)
 
     def _enter(self, number: int) -> None:
         """Push the frame and go to the handler. A frame that does not fit is not pushed; the stack is then at its end."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO
 
 MODES = ("rb", "rb", "r+b", "r+b", "wb", "wb", "w+b", "w+b", "ab", "ab", "a+b", "a+b")  # r, rb, r+, r+b, ...
 FAILED = 0xFFFFFFFF
@@ -53,7 +53,7 @@ class Semihost:
         self._line = ("img " + argument if argument else "img").encode()
         self.files: dict[str, bytes] | None = None if files is None else dict(files)
         self._folder = Path(folder) if folder is not None else Path()
-        self._open: dict[int, BinaryIO] = {}
+        self._open: dict[int, IO[bytes]] = {}
         self._next = 1
         self._errno = 0
 
@@ -133,7 +133,7 @@ class Semihost:
 
     def _file(self, name: str, mode: int) -> int:
         how = MODES[mode] if mode < len(MODES) else "rb"
-        file: BinaryIO
+        file: IO[bytes]
         if self.files is None:
             file = open(self._folder / name, how)  # noqa: SIM115
         elif how[0] == "r" and name not in self.files:
