@@ -114,5 +114,5 @@ class _Cell:
     def __del__(self) -> None:
         try:
             self.core.free(self.address)
-        except Exception:  # noqa: BLE001, S110 - the interpreter may be ending
+        except Exception:
             pass
