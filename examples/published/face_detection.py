@@ -220,15 +220,15 @@ def main() -> i32:
     status = face_detection(KERNEL, ARENA, ARENA_BYTES, FRAME, out)
     if status != Status.OK:
         code = i32(status)
-        console.print(f"face_detection failed: {code}\n")
+        console.print(f"face_detection failed: {code}")
         return 1
     end = kernel_time(KERNEL)
     average = max(div_u64(end - start, 30), 1)
     tenths = div_u64(10000000, average)
     whole = div_u64(tenths, 10)
     tenth = tenths - whole * 10
-    console.print(f"frames {out.frames}, detections {out.detections}\n")
-    console.print(f"average {average} us, {whole}.{tenth} FPS\n")
+    console.print(f"frames {out.frames}, detections {out.detections}")
+    console.print(f"average {average} us, {whole}.{tenth} FPS")
     prof_print_summary(KERNEL)
-    console.print(f"arena peak {out.peak} bytes, in use {out.used}; {out.allocs} allocations, {out.resets} resets\n")
+    console.print(f"arena peak {out.peak} bytes, in use {out.used}; {out.allocs} allocations, {out.resets} resets")
     return 0

@@ -108,9 +108,9 @@ def main() -> i32:
     status = hello_inference(KERNEL, ARENA, ARENA_BYTES, out)
     if status != Status.OK:
         code = i32(status)
-        console.print(f"hello_inference failed: {code}\n")
+        console.print(f"hello_inference failed: {code}")
         return 1
-    console.print(f"model handle {out.handle}, estimate {out.estimate} bytes\n")
-    console.print(f"class {out.best}, confidence {out.confidence}\n")
-    console.print(f"memory peak {out.peak} bytes\n")
+    console.print(f"model handle {out.handle}, estimate {out.estimate} bytes")
+    console.print(f"class {out.best}, confidence {out.confidence}")
+    console.print(f"memory peak {out.peak} bytes")
     return 0

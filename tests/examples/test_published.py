@@ -39,8 +39,6 @@ def test_hello_inference(engine):
 
 
 def test_face_detection(engine):
-    if engine.name == "checked":
-        pytest.skip("30 frames take minutes on the checked engine; the kernel's tests run its parts there")
     kernel, memory = start(engine)
     frame, out = engine.array(u8, 1728), engine.new(face_detection.FaceOutcome)
     assert engine(face_detection.face_detection, kernel, memory, 8192, frame, out) == Status.OK

@@ -20,9 +20,10 @@ from synapticos.kernel import sched
 from synapticos.kernel import tables as rows
 from synapticos.kernel.cpu_backend import CPU_BACKEND
 from synapticos.kernel.kernel import Kernel
+from synapticos.kernel.layers import tables as layer_tables
 from synapticos.kernel.npu import BACKEND_CPU
 from synapticos.kernel.run import APP_STAGES
-from synapticos.kernel.stages.tables import KINDS, ROWS
+from synapticos.kernel.stages.tables import BUILTINS, KINDS, ROWS, stage_rows
 from synapticos.kernel.tensor import MAX_STAGE_INPUTS, DType, Tensor
 
 MIN_SLOTS = 4  # of jobs, in a build for this machine
@@ -105,7 +106,19 @@ class Image:
 
     @property
     def function_tables(self) -> dict[Any, list[Any]]:
+        """Rows of the kernel's open tables in a build that can run any model and built-in."""
         return {**CPU_BACKEND, APP_STAGES: self.stages}
+
+    @property
+    def lean_tables(self) -> dict[Any, list[Any]]:
+        """The same without the layers and built-ins that this app does not use."""
+        used = {step.name for p in self.pipelines for step in p.steps if step.kind == "builtin"}
+        return {
+            **self.function_tables,
+            layer_tables.VALIDATE: layer_tables.validate_functions(self.variants),
+            layer_tables.RUN: layer_tables.run_functions(self.variants),
+            BUILTINS: stage_rows(used),
+        }
 
     def build(self) -> Any:
         """For this machine: what a Runtime calls."""

@@ -198,7 +198,7 @@ def run_app(kernel: Kernel) -> Status:
                 if not fine:
                     return Status.IO
                 ends[j] = end
-                console.print(f"job {j} frame {frame}: {ended}\n")
+                console.print(f"job {j} frame {frame}: {ended}")
                 ignore(infer_detach(kernel, jobs[j]))
         frame += 1
     return Status.OK
@@ -209,17 +209,17 @@ def run_all(kernel: Kernel) -> i32:
     """The whole program, in a kernel of its own: its exit code."""
     status = app_start(kernel, 0, ARENA, ARENA_BYTES, ARENA_SCRATCH, TABLES, len(TABLES), CONTAINERS, len(CONTAINERS))
     if status != Status.OK:
-        console.print(f"the app does not start: {status}\n")
+        console.print(f"the app does not start: {status}")
         return 1
     kernel.profile.trace = True
     status = run_app(kernel)
     if status != Status.OK:
-        console.print(f"stopped: {status}\n")
+        console.print(f"stopped: {status}")
         return 1
     used: u32 = 0
     for i in range(4):
         used += kernel.frames[i].used
-    console.print(f"frames: {used} bytes used of an arena of {ARENA_BYTES}\n")
+    console.print(f"frames: {used} bytes used of an arena of {ARENA_BYTES}")
     return 0
 
 

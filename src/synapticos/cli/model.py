@@ -41,9 +41,9 @@ def info(
     else:
         print(compiled.info.to_text())
         print()
-        print(draw.draw_text(compiled.plan, 100))
+        print(draw.draw_text(compiled.info, 100))
     if picture is not None:
-        draw.draw_png(compiled.plan, picture)
+        draw.draw_png(compiled.info, picture)
         note(f"wrote {picture}")
     if not fits:
         assert room is not None

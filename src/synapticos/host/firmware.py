@@ -14,6 +14,7 @@ from synapticos.app.image import Image, compile_app, run_rows
 from synapticos.boards import firmware
 from synapticos.boards.board import Board
 from synapticos.errors import UserError
+from synapticos.toolchain import Toolchain
 
 
 @dataclass
@@ -55,7 +56,6 @@ class Firmware:
 def build_firmware(app: App, board_name: str, compiler: str | None = None) -> Firmware:
     """Compile and link, or take the same build from the cache. Raises UserError for all that cannot be built."""
     from synapticos.compiler import Program
-    from synapticos.compiler.c_files import CWriter
 
     board = boards.find(board_name)
     image = compile_app(app, slots=max(len(app.jobs), 1))
@@ -73,8 +73,17 @@ def build_firmware(app: App, board_name: str, compiler: str | None = None) -> Fi
         "ARENA_SCRATCH": image.scratch,
         "INPUT_BYTES": inputs,
     }
-    made = Program.of([program.main], parameters, 4, image.function_tables, blobs)
-    written = CWriter(made, [program.main], thunks=False, jumps=False).run()
+    made = Program.of([program.main], parameters, 4, image.lean_tables, blobs)
+    elf, texts = link_program(made, program.main, board, chain)
+    sizes = firmware.sizes(elf, board)
+    return Firmware(app, image, board, chain.name, elf, texts, sizes, _parts(image, elf, sizes, inputs), image.arena_bytes)
+
+
+def link_program(made: Any, main: Any, board: Board, chain: Toolchain) -> tuple[bytes, dict[str, bytes]]:
+    """The ELF of a checked program whose `main` is the root, and its C files; from the cache where they are the same."""
+    from synapticos.compiler.c_files import CWriter
+
+    written = CWriter(made, [main], thunks=False, jumps=False).run()
     texts = {name: t if isinstance(t, bytes) else t.encode() for name, t in written.files.items()}
     key = toolchain.key(sorted(texts.items()), chain.name, chain.version, board.name, board.script(), *board.sources)
 
@@ -84,13 +93,11 @@ def build_firmware(app: App, board_name: str, compiler: str | None = None) -> Fi
             for name, text in texts.items():
                 (folder / name).write_bytes(text)
             units = [folder / name for name in written.units]
-            per_file = {"layers.c": ("-O2",)}
-            flags = ("-Os", "-g", f"-I{folder}", f"-Wa,-I{folder}")
-            firmware.build(board, units, target, chain=chain, flags=flags, per_file=per_file)
+            entry = () if main.c_name == "main" else (f"-D{main.c_name}=main",)
+            flags = ("-Os", "-g", f"-I{folder}", f"-Wa,-I{folder}", *entry)
+            firmware.build(board, units, target, chain=chain, flags=flags, per_file={"layers.c": ("-O2",)})
 
-    elf = toolchain.cached(f"firmware-{key}.elf", make).read_bytes()
-    sizes = firmware.sizes(elf, board)
-    return Firmware(app, image, board, chain.name, elf, texts, sizes, _parts(image, elf, sizes, inputs), image.arena_bytes)
+    return toolchain.cached(f"firmware-{key}.elf", make).read_bytes(), texts
 
 
 def check_ram(image: Image, board: Board, inputs: int) -> None:
