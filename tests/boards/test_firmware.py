@@ -190,3 +190,20 @@ def test_a_board_that_does_not_exist_names_those_that_do():
     with pytest.raises(boards.UserError, match="lm3s6965evb, mps2-an521"):
         boards.find("esp32")
     assert boards.find("mps2_an521") is boards.find("mps2-an521")
+
+
+def test_calls_of_a_function_are_counted_each_for_itself(program, compiler, monkeypatch):
+    machine = Machine(program(M33, compiler), boards.find(M33), files=FILES)
+    counts = machine.count("work", "hal_idle")
+    result = machine.run()
+    assert len(counts["work"]) == 5 and len(set(counts["work"][1:])) == 1
+    one, two = counts["work"][:2]
+    assert 4 * 1000 < one < 8 * 1000 and abs(two - 2 * one) < 20
+    assert len(counts["hal_idle"]) == 4 and counts["hal_idle"][0] < counts["hal_idle"][1] < 40
+    assert result == emulate(program(M33, compiler), M33)  # and counting changes nothing
+    monkeypatch.setattr("synapticos.emulator.machine.SLICE", 97)
+    again = Machine(program(M33, compiler), boards.find(M33), files=FILES)
+    sliced = again.count("work", "hal_idle")
+    assert again.run() == result and sliced == counts
+    with pytest.raises(KeyError):
+        again.count("nothing")

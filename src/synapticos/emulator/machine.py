@@ -60,6 +60,7 @@ class Machine:
         self._on_text = on_text
         self._waited = 0
         self._hook: int | None = None
+        self._new_hooks: list[tuple[int, Callable[[], None]]] = []  # added between runs: they need new translations
         self._result: Result | None = None
         self._v8 = board.cpu == "cortex-m33"
         # MSPLIM, which the engine obeys and does not tell.
@@ -116,8 +117,7 @@ class Machine:
 
     def now(self) -> int:
         """Virtual nanoseconds since reset."""
-        ran = self.instructions + (self.cpu.ran if self._running else 0)
-        return ran * self.board.instruction_ns + self._slept_ns
+        return self.executed() * self.board.instruction_ns + self._slept_ns
 
     def _show(self) -> None:
         if self._on_text is not None and len(self.text) > self._shown:
@@ -177,6 +177,8 @@ class Machine:
             self._running = False
         self.instructions += ran
         self._raise_from_hook()
+        while self._new_hooks:
+            self._hook_block(*self._new_hooks.pop())
         self._pc = self.cpu.place()
         if self._hook is not None:
             self._trapped(self._hook)
@@ -241,6 +243,54 @@ class Machine:
             return
         uc.reg_write(arm.UC_ARM_REG_R0, r0)
         self._pc += 2
+
+    # Counting --------------------------------------------------------------------------------------------------------
+
+    def count(self, *symbols: str) -> dict[str, list[int]]:
+        """From now on, count the instructions of each call of these functions, what they call included.
+
+        The result has a list for each, which grows as the firmware runs. Raises KeyError if a function is not in the
+        ELF: it may have been inlined.
+        """
+        lists: dict[str, list[int]] = {name: [] for name in symbols}
+        for name in symbols:
+            self._hook_block(self.image.symbols[name] & ~1, self._call_of(lists[name]))
+        return lists
+
+    def _hook_block(self, address: int, action: Callable[[], None]) -> None:
+        def hook(uc: object, at: int, size: int, data: object) -> None:
+            action()
+
+        self.cpu.uc.hook_add(const.UC_HOOK_BLOCK, hook, begin=address, end=address)
+        self.cpu.uc.ctl_flush_tb()
+
+    def _call_of(self, costs: list[int]) -> Callable[[], None]:
+        """What to do when a function begins: note when, and see that its return is noticed."""
+        returns: set[int] = set()
+        registers = Registers(self.cpu, (unit.SP, unit.LR))
+        began: list[tuple[int, int]] = []  # stack pointer, instructions
+
+        def end() -> None:
+            sp = registers.load()[0]
+            if began and began[-1][0] == sp:
+                costs.append(self.executed() - began.pop()[1])
+
+        def begin() -> None:
+            sp, lr = registers.load()
+            place = (sp, self.executed())
+            if began and began[-1] == place:
+                return  # the same call, seen again because a slice ended on its first instruction
+            began.append(place)
+            if lr not in returns:
+                returns.add(lr)
+                self._new_hooks.append((lr & ~1, end))
+                self.cpu.stop()
+
+        return begin
+
+    def executed(self) -> int:
+        """Instructions since reset, right also inside a hook."""
+        return self.instructions + (self.cpu.ran if self._running else 0)
 
     # Exceptions ------------------------------------------------------------------------------------------------------
 
