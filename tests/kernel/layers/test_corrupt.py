@@ -4,7 +4,12 @@ On the checked engine an access outside is a trap, so a run that returns has non
 and scratch must be untouched on every engine.
 """
 
+import os
+import shutil
+import subprocess
+import sys
 import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -198,3 +203,22 @@ def test_too_little_memory_is_refused(e):
     assert e(run_step, blob, n, small, 16, small, 16, given, len(GIVEN), 0, 0, 1) == Status.NOMEM
     assert e(run_step, blob, n, small, 16, small, 16, given, len(GIVEN), 99, 0, 1) == Status.INVAL
     assert e(run_step, blob, n, small, 16, small, 16, given, len(GIVEN), 0, 0, 999) == Status.INVAL
+
+
+@pytest.mark.slow
+def test_damaged_containers_touch_no_byte_outside_under_the_sanitizers():
+    gcc = shutil.which("gcc")
+    if gcc is None:
+        pytest.skip("the sanitizers' runtime is gcc's, and there is no gcc")
+    library = subprocess.run([gcc, "-print-file-name=libasan.so"], capture_output=True, text=True, check=True).stdout.strip()
+    if not Path(library).is_absolute():
+        pytest.skip("gcc has no libasan here")
+    ran = subprocess.run(
+        [sys.executable, str(Path(__file__).with_name("damage.py")), "1500"],
+        env=os.environ | {"LD_PRELOAD": library, "ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "halt_on_error=1"},
+        capture_output=True,
+        text=True,
+    )
+    assert ran.returncode == 0, ran.stderr[-4000:]
+    assert "runtime error" not in ran.stderr
+    assert "'OK'" in ran.stdout and "'INVAL'" in ran.stdout
