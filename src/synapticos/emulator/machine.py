@@ -33,7 +33,7 @@ PATIENCE = 500  # slices of two instructions, while an exception waits to be let
 SVC, BREAKPOINT, RETURN, NOCP, INVALID_STATE, STACK_LIMIT = 2, 7, 8, 17, 18, 19
 
 HARD_FAULT, MEMORY_FAULT, BUS_FAULT, USAGE_FAULT, SVCALL = 3, 4, 5, 6, 11
-CFSR, HFSR, MMFAR, BFAR = 0xD28, 0xD2C, 0xD34, 0xD38
+VTOR, CFSR, HFSR, MMFAR, BFAR = 0xD08, 0xD28, 0xD2C, 0xD34, 0xD38
 FORCED = 1 << 30
 
 
@@ -392,7 +392,8 @@ class Machine:
         r[unit.LR] = 0xFFFFFFF1 if handler else 0xFFFFFFF9
         if floats:
             r[unit.LR] &= ~0x10
-        vector = int.from_bytes(self.cpu.read(self.board.flash.base + 4 * number, 4), "little")
+        table = control.memory.get(VTOR, self.board.flash.base)
+        vector = int.from_bytes(self.cpu.read(table + 4 * number, 4), "little")
         r[unit.PC] = self._pc = vector & ~1
         r[unit.XPSR] = unit.THUMB | number
         self._all.store()
