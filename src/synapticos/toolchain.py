@@ -143,13 +143,28 @@ class Toolchain:
             raise ValueError(f"a shared library is for the host, not for {self.target.name}")
         with tempfile.TemporaryDirectory(prefix="syn-cc-") as scratch:
             objects = self.compile(files, Path(scratch), flags, sanitize=sanitize, per_file=per_file)
-            link = [*self.command, "-shared", "-fPIC", "-Wl,-Bsymbolic", *(str(o) for o in objects), "-o", str(out)]
+            link = [*self.command, "-shared", "-fPIC", *(str(o) for o in objects), "-o", str(out)]
+            if sys.platform != "darwin":
+                link.append("-Wl,-Bsymbolic")  # a library's own names win over the process's
             if sanitize:
                 link.append(f"-fsanitize={','.join(sanitize)}")
             elif self.is_zig:
                 link.append("-fno-sanitize=undefined")
             _run(link)
         return out
+
+    def sanitizer_environment(self) -> dict[str, str]:
+        """Variables with which a new Python can load a library built with `sanitize=["address", ...]`.
+
+        Empty for a compiler that brings no runtime to preload (zig).
+        """
+        if self.is_zig or not self.target.is_host:
+            return {}
+        name = "libasan.so" if self.name == "gcc" else "libclang_rt.asan-x86_64.so"
+        path = _run([*self.command, f"-print-file-name={name}"]).strip()
+        if not os.path.isabs(path):
+            return {}
+        return {"LD_PRELOAD": os.path.realpath(path), "ASAN_OPTIONS": "detect_leaks=0", "PYTHONMALLOC": "malloc"}
 
     def link(
         self, objects: Iterable[Path], out: Path, *, script: Path, keep: Iterable[str] = (), flags: Sequence[str] = ()

@@ -1,10 +1,10 @@
-"""The test program of `program.py`, built for a board by a compiler, each once."""
+"""The test program of `board_program.py`, built for a board by a compiler, each once."""
 
 import functools
 from pathlib import Path
 
 import pytest
-from program import FLAGS, PROGRAM
+from board_program import FLAGS, PROGRAM
 
 from synapticos import boards, toolchain
 from synapticos.boards import firmware

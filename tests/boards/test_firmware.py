@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from program import line_of
+from board_program import line_of
 
 from synapticos import boards, toolchain
 from synapticos.boards import faults, firmware, qemu

@@ -131,3 +131,18 @@ def test_two_who_build_the_same_thing_at_once_both_get_it(folder):
 
 def test_clearing_a_cache_that_is_not_there_frees_nothing():
     assert toolchain.cache_clear() == 0
+
+
+@pytest.mark.parametrize("chain", [c for c in HOSTS if c.name == "gcc"], ids=lambda c: c.name)
+def test_an_address_sanitized_library_catches_a_read_past_a_buffer(chain, tmp_path):
+    preload = chain.sanitizer_environment()
+    if not preload:
+        pytest.skip("this gcc has no libasan")
+    (tmp_path / "s.c").write_text("int f(const char *p, int n); int f(const char *p, int n) { return p[n]; }\n")
+    out = chain.shared([tmp_path / "s.c"], tmp_path / "s.so", ["-O1"], sanitize=["address", "undefined"])
+    code = f"import ctypes; b = ctypes.create_string_buffer(40); f = ctypes.CDLL({str(out)!r}).f; f(b, 39); print('in'); f(b, 40)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, env={**os.environ, **preload}
+    )
+    assert done.stdout == "in\n" and done.returncode != 0
+    assert "heap-buffer-overflow" in done.stderr and "s.c:1" in done.stderr

@@ -33,7 +33,8 @@ REGISTERS = (
     arm.UC_ARM_REG_XPSR,
 )
 SP, LR, PC, XPSR = 13, 14, 15, 16  # places in REGISTERS
-THUMB = 1 << 24  # xPSR
+THUMB = 1 << 24  # of xPSR
+IT = 0x0600FC00  # of xPSR: the state of an IT block
 
 # Why a run stopped: unicorn's numbers, by the names that a person would use.
 OK = const.UC_ERR_OK
@@ -190,26 +191,25 @@ class Cpu:
         ran = self._counter.value
         while error == UNDEFINED:
             # The instruction that failed was counted, and is done here.
-            at = self._place.load()[0]
+            at, xpsr = self._state.load()
             division = self.divisions.get(at)
             if division is None or not division.run():
                 return error, ran - 1
-            self._skip(4)
+            if xpsr & IT:
+                self._skip(at, xpsr)
             self._before = ran
             error = _start(self.engine, at + 4 | 1, _NOWHERE, 0, max(count - ran, 2))
             ran += self._counter.value
         # The instruction after the last was counted when it stopped the run.
         return error, (ran if self._counter.value <= self._limit.value else ran - 1)
 
-    def _skip(self, n: int) -> None:
-        """Go past an instruction that was done here: PC, and the IT block's state."""
-        pc, xpsr = self._state.load()
+    def _skip(self, pc: int, xpsr: int) -> None:
+        """Let the IT block go on behind the 4-byte instruction at `pc`, which was done here."""
         it = xpsr >> 8 & 0xFC | xpsr >> 25 & 3
-        if it:
-            it = it & 0xE0 | it << 1 & 0x1F if it & 7 else 0
-            self._state.value[0] = pc + n
-            self._state.value[1] = xpsr & ~0x0600FC00 | (it & 0xFC) << 8 | (it & 3) << 25
-            self._state.store()
+        it = it & 0xE0 | it << 1 & 0x1F if it & 7 else 0
+        self._state.value[0] = pc + 4
+        self._state.value[1] = xpsr & ~IT | (it & 0xFC) << 8 | (it & 3) << 25
+        self._state.store()
 
     def stop(self) -> None:
         """Inside a device's read or write: end the run after this instruction.

@@ -67,6 +67,8 @@ class HostBoard:
     `fail["file_read"] = -5` makes that function answer so, until the entry is deleted (file_read and file_write).
     """
 
+    number = 0  # what to pass as `board`
+
     def __init__(self, *, real_clock: bool = False, tick_rate: int = TICK_RATE, folder: Path | None = None) -> None:
         self.now = 0  # virtual ticks, unlimited
         self.real_clock = real_clock
