@@ -15,10 +15,12 @@ from dataclasses import dataclass, field
 
 from elftools.dwarf.callframe import FDE
 from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
 
 from synapticos.compiler import Program
 from synapticos.errors import UserError
 
+_SP = 13
 EXCEPTION_FRAME = 104  # bytes that the core itself pushes, the FPU's registers and alignment included
 
 
@@ -65,6 +67,8 @@ def read_nodes(elf: bytes) -> dict[str, Node]:
     """Functions, frames and direct calls of an ELF for Thumb."""
     file = ELFFile(io.BytesIO(elf))
     symbols = file.get_section_by_name(".symtab")
+    if not isinstance(symbols, SymbolTableSection):
+        raise UserError("the firmware has no symbols: build it with them to know its stack")
     functions: dict[int, tuple[str, int]] = {}
     data_at: set[int] = set()
     code_at: set[int] = set()
@@ -90,13 +94,17 @@ def read_nodes(elf: bytes) -> dict[str, Node]:
                 callee = functions.get(target)
                 if callee is not None:
                     node.calls.add(callee[0])
-        node.frame = frames.get(address, pushed)
+        frame, whole = frames.get(address, (0, False))
+        node.frame = frame if whole else max(frame, pushed)
         out[name] = node
     return out
 
 
-def _frames(file: ELFFile) -> Iterator[tuple[int, int]]:
-    """(address, largest distance of the stack pointer) of what has call frame information."""
+def _frames(file: ELFFile) -> Iterator[tuple[int, tuple[int, bool]]]:
+    """(address, (largest distance of the stack pointer, whether that is all)) of what has call frame information.
+
+    Behind a frame pointer the stack pointer may go further than the information says.
+    """
     if not file.has_dwarf_info():
         return
     dwarf = file.get_dwarf_info()
@@ -104,14 +112,10 @@ def _frames(file: ELFFile) -> Iterator[tuple[int, int]]:
         return
     for entry in dwarf.CFI_entries():
         if isinstance(entry, FDE):
-            offsets = [0]
-            for line in entry.get_decoded().table:
-                rule = line.get("cfa")
-                if rule is not None and rule.reg == 13 and rule.offset is not None:
-                    offsets.append(rule.offset)
-                elif rule is not None and rule.offset is not None and rule.reg is not None:
-                    offsets.append(rule.offset)  # of a frame pointer: at least that far
-            yield entry["initial_location"] & ~1, max(offsets)
+            rules = [line["cfa"] for line in entry.get_decoded().table if line.get("cfa") is not None]
+            offsets = [rule.offset for rule in rules if rule.offset is not None]
+            whole = bool(rules) and all(rule.reg == _SP for rule in rules)
+            yield entry["initial_location"] & ~1, (max(offsets, default=0), whole)
 
 
 def _instructions(code: bytes, base: int, data_at: set[int], code_at: set[int]) -> Iterator[tuple[int, int, int]]:

@@ -1,0 +1,122 @@
+"""The computed stack bounds what a run really used, and is not far from it."""
+
+import re
+import subprocess
+
+import pytest
+
+from synapticos import boards, toolchain
+from synapticos.analysis.stack import read_nodes, worst_stack
+from synapticos.compiler import Program
+from synapticos.emulator import Machine
+from synapticos.errors import UserError
+from synapticos.host.firmware import link_program
+from synapticos.lang import *
+
+Leaf = Fn[[u32], u32]
+
+
+@hal
+def stack_used(board: u32) -> u32:
+    """The painted stack's high-water mark, bytes."""
+
+
+@fn
+def shallow(n: u32) -> u32:
+    return n
+
+
+@fn
+def deep(n: u32) -> u32:
+    """400 bytes of words, all of them used."""
+    words = local(u32, 100)
+    for i in range(100):
+        words[i] = wrap(u32, n * i)
+    console.print(f"sum {words[n % 100]}")
+    return words[n % 7]
+
+
+LEAVES = table(Leaf, [shallow, deep])
+
+
+@fn
+def through(at: u32) -> u32:
+    return LEAVES[at](9)
+
+
+@fn
+def stack_main() -> i32:
+    for i in range(2):
+        word = through(i)
+        console.print(f"{word}")
+    used = stack_used(0)
+    console.print(f"used {used}")
+    return 0
+
+
+def built(board_name: str, compiler: str) -> tuple[bytes, Program, boards.Board]:
+    board = boards.find(board_name)
+    chains = [c for c in toolchain.find_all(board.target) if c.name == compiler]
+    if not chains:
+        pytest.skip(f"{compiler} is not installed")
+    program = Program.of([stack_main], {}, 4)
+    elf, _ = link_program(program, stack_main, board, chains[0])
+    return elf, program, board
+
+
+@pytest.mark.parametrize("compiler", ["arm-none-eabi-gcc", "zig"])
+@pytest.mark.parametrize("board_name", ["mps2-an521", "lm3s6965evb"])
+def test_the_bound_holds_and_is_near(board_name, compiler):
+    elf, program, board = built(board_name, compiler)
+    report = worst_stack(elf, program, "board_reset")
+    ran = Machine(elf, board).run()
+    used = int(re.search(r"used (\d+)", ran.text).group(1))
+    assert 400 < used <= report.bytes <= used + 400, f"{ran.text}\n{report}"
+
+
+def test_an_indirect_call_reaches_every_row_of_its_table():
+    elf, program, _ = built("mps2-an521", "arm-none-eabi-gcc")
+    report = worst_stack(elf, program, "board_reset")
+    assert "deep" in [name for name, _ in report.path]
+
+
+def test_an_interrupt_adds_the_core_s_frame_and_its_own_path():
+    elf, program, _ = built("mps2-an521", "arm-none-eabi-gcc")
+    alone = worst_stack(elf, program, "board_reset")
+    nested = worst_stack(elf, program, "board_reset", interrupts=("board_fault",))
+    assert nested.bytes >= alone.bytes + 104
+
+
+def test_an_entry_that_is_not_there_is_named():
+    elf, program, _ = built("mps2-an521", "arm-none-eabi-gcc")
+    with pytest.raises(UserError, match="no function nowhere"):
+        worst_stack(elf, program, "nowhere")
+
+
+def test_code_that_calls_itself_has_no_bound(tmp_path):
+    chain = toolchain.find_all("cortex-m33")
+    if not chain or chain[0].name != "arm-none-eabi-gcc":
+        pytest.skip("arm-none-eabi-gcc is not installed")
+    source = tmp_path / "r.c"
+    source.write_text("int again(int n); __attribute__((noinline)) int other(int n) { return n ? again(n - 1) + 1 : 0; }\n"
+                      "__attribute__((noinline)) int again(int n) { return other(n) * 2 + 1; } int main(void) { return again(3); }\n")
+    elf = tmp_path / "r.elf"
+    subprocess.run(["arm-none-eabi-gcc", "-mcpu=cortex-m33", "-mthumb", "-O1", "-fno-optimize-sibling-calls", "-nostdlib", "-Wl,-emain", str(source), "-o", str(elf)], check=True)
+    with pytest.raises(UserError, match="calls itself"):
+        worst_stack(elf.read_bytes(), Program.of([], {}, 4), "main")
+
+
+def test_frames_and_calls_of_plain_code(tmp_path):
+    chain = toolchain.find_all("cortex-m33")
+    if not chain or chain[0].name != "arm-none-eabi-gcc":
+        pytest.skip("arm-none-eabi-gcc is not installed")
+    source = tmp_path / "f.c"
+    source.write_text("void sink(volatile int *); __attribute__((noinline)) void sink(volatile int *p) { *p = 1; }\n"
+                      "int main(void) { volatile int a[64]; sink(a); return a[0]; }\n")
+    for debug in ("-g", "-g0"):  # with call frame information, and by the instructions alone
+        elf = tmp_path / f"f{debug}.elf"
+        command = ["arm-none-eabi-gcc", "-mcpu=cortex-m33", "-mthumb", "-O1", debug, "-fno-asynchronous-unwind-tables", "-nostdlib", "-Wl,-emain", str(source), "-o", str(elf)]
+        subprocess.run(command, check=True)
+        nodes = read_nodes(elf.read_bytes())
+        assert nodes["main"].calls == {"sink"}
+        assert 256 <= nodes["main"].frame <= 280
