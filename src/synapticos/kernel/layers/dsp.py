@@ -16,7 +16,7 @@ def has_dsp() -> bool:
 
 @intrinsic("((const struct {{ uint32_t word; }} __attribute__((packed)) *)({0}))->word")
 def load4(p: Ptr[i8]) -> u32:
-    """Four elements as one word, from any address."""
+    """Four elements as one word, from any address: a board leaves CCR.UNALIGN_TRP at 0, as at reset."""
     low = u32(wrap(u8, p[0])) | u32(wrap(u8, p[1])) << 8
     return low | u32(wrap(u8, p[2])) << 16 | u32(wrap(u8, p[3])) << 24
 
