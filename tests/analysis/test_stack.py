@@ -16,7 +16,7 @@ from synapticos.lang import *
 Leaf = Fn[[u32], u32]
 
 
-@hal
+@hal_function
 def stack_used(board: u32) -> u32:
     """The painted stack's high-water mark, bytes."""
 

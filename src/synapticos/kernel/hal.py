@@ -7,56 +7,56 @@ answer. The first argument is the board's number, so that one process may hold s
 from synapticos.lang import *
 
 
-@hal
+@hal_function
 def ticks(board: u32) -> u32:
     """The free-running counter, at `tick_rate` a second. It wraps."""
 
 
-@hal
+@hal_function
 def tick_rate(board: u32) -> u32:
     """Ticks in a second, in Hz, never 0."""
 
 
-@hal
+@hal_function
 def console(board: u32, text: Ptr[u8], n: u32) -> None:
     """Write `n` bytes of text to the console, all of them, before returning."""
 
 
-@hal
+@hal_function
 def critical_enter(board: u32) -> u32:
     """Keep interrupts and other threads out; the result is what `critical_exit` wants back."""
 
 
-@hal
+@hal_function
 def critical_exit(board: u32, state: u32) -> None:
     """Leave the section that `critical_enter` opened."""
 
 
-@hal
+@hal_function
 def wake(board: u32) -> None:
     """Something was posted: whoever sleeps in `idle` should poll again. Safe from an interrupt."""
 
 
-@hal
+@hal_function
 def idle(board: u32) -> None:
     """Sleep until an interrupt or a `wake`."""
 
 
-@hal
+@hal_function
 def exit(board: u32, code: i32) -> None:
     """End the program with an exit code, where there is somebody to take it; else stop."""
 
 
-@hal
+@hal_function
 def argument(board: u32, buffer: Ptr[u8], n: u32) -> u32:
     """Copy at most `n` bytes of the program's argument into `buffer`; the result is its whole length in bytes, 0 for none."""
 
 
-@hal
+@hal_function
 def file_read(board: u32, name: Ptr[u8], at: u32, data: Ptr[u8], n: u32) -> i32:
     """Read up to `n` bytes from byte `at` of the file `name` (0-terminated): bytes read, or a negative Status number."""
 
 
-@hal
+@hal_function
 def file_write(board: u32, name: Ptr[u8], at: u32, data: Ptr[u8], n: u32) -> i32:
     """Write `n` bytes at byte `at` of the file `name` (0 begins it anew): bytes written, or a negative Status number."""

@@ -301,7 +301,7 @@ def intrinsic(code: str, *, when: str = "defined(__ARM_FEATURE_DSP)") -> Any:
     return lambda f: Function(f, "intrinsic", pure=True, inline=True, code=code, when=when)
 
 
-def hal(python: Any) -> Any:
+def hal_function(python: Any) -> Any:
     """A function that the board answers."""
     return Function(python, "hal")
 
@@ -380,7 +380,7 @@ log = _Log()
 
 __all__ = [
     "u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64", "f32", "Array", "Ptr", "Rows", "Shaped", "Fn", "Final", "Enum",
-    "param", "rom", "blob", "table", "static", "fn", "intrinsic", "hal", "struct", "wrap", "sat", "view", "bits", "from_bits", "isnan",
+    "param", "rom", "blob", "table", "static", "fn", "intrinsic", "hal_function", "struct", "wrap", "sat", "view", "bits", "from_bits", "isnan",
     "local", "copy", "fill", "move", "null", "aligned", "check", "ignore", "refuse", "console", "log", "div_floor", "mod_floor",
     "div_trunc", "rem_trunc", "div_u64", "rem_u64", "load_acquire", "store_release", "fence",
 ]  # fmt: skip
