@@ -57,7 +57,9 @@ def _weights(draw: Any, random: np.random.Generator, w: Writer, shape: tuple[int
     return k, w.constant("b", bias, b_scales)
 
 
-def _x(draw: Any, random: np.random.Generator, w: Writer, shape: tuple[int, ...], name: str = "x") -> tuple[int, np.ndarray, float]:
+def _x(
+    draw: Any, random: np.random.Generator, w: Writer, shape: tuple[int, ...], name: str = "x"
+) -> tuple[int, np.ndarray, float]:
     scale = draw(scales)
     return w.tensor(name, shape, scale, draw(zeros)), fill(random, draw(fills), shape), scale
 
@@ -108,8 +110,9 @@ def depthwise_convolutions(draw: Any) -> Model:
     channels = depth * multiplier
     x, data, x_scale = _x(draw, random, w, (batch, x_h, x_w, depth))
     y_scale = draw(scales)
-    k, b = _weights(draw, random, w, (1, k_h, k_w, channels), channels, 3, x_scale, y_scale,
-                    bare=False)  # the reference kernels end the process without one
+    k, b = _weights(
+        draw, random, w, (1, k_h, k_w, channels), channels, 3, x_scale, y_scale, bare=False
+    )  # the reference kernels end the process without one
     shape = batch, _outputs(x_h, k_h, padding, s_h, d_h), _outputs(x_w, k_w, padding, s_w, d_w), channels
     y = w.tensor("y", shape, y_scale, draw(zeros))
     w.op("DEPTHWISE_CONV_2D", [x, k, b], [y], 3, "DepthwiseConv2DOptions", Padding=padding, StrideW=s_w, StrideH=s_h,

@@ -126,7 +126,9 @@ def fully_connected(op: Any, x: np.ndarray) -> np.ndarray:
     real = x.reshape(-1, w.shape[1]).astype(np.int64) - int(op.inputs[0].zero[0])
     scales = channel_scales(op, w.shape[0])
     sums = real @ w.T
-    made = [[finish(op, rescale(int(t) + int(b), s)) for t, b, s in zip(row, bias, scales, strict=True)] for row in sums]
+    made = [
+        [finish(op, rescale(int(t) + int(b), s)) for t, b, s in zip(row, bias, scales, strict=True)] for row in sums
+    ]
     return np.array(made, np.int8).reshape(op.outputs[0].shape)
 
 

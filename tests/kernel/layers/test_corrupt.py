@@ -210,7 +210,9 @@ def test_damaged_containers_touch_no_byte_outside_under_the_sanitizers():
     gcc = shutil.which("gcc")
     if gcc is None:
         pytest.skip("the sanitizers' runtime is gcc's, and there is no gcc")
-    library = subprocess.run([gcc, "-print-file-name=libasan.so"], capture_output=True, text=True, check=True).stdout.strip()
+    library = subprocess.run(
+        [gcc, "-print-file-name=libasan.so"], capture_output=True, text=True, check=True
+    ).stdout.strip()
     if not Path(library).is_absolute():
         pytest.skip("gcc has no libasan here")
     ran = subprocess.run(

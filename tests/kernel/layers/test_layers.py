@@ -84,7 +84,9 @@ def test_requantization_equals_the_references(e, model):
 @given(models.softmaxes())
 def test_softmax_equals_the_reference_and_is_near_the_real_one(e, model):
     op, got = check_layer(e, model)
-    real = np.exp(float(op.inputs[0].scale[0]) * (model.inputs[0].astype(np.float64) - model.inputs[0].max(-1, keepdims=True)))
+    real = np.exp(
+        float(op.inputs[0].scale[0]) * (model.inputs[0].astype(np.float64) - model.inputs[0].max(-1, keepdims=True))
+    )
     exact = np.clip(256 * real / real.sum(-1, keepdims=True) - 128, -128, 127)
     assert np.abs(got - exact).max() <= 1.0
 

@@ -85,7 +85,9 @@ def test_a_shared_frame_of_a_real_model_gives_the_same_answers(engine_of, shared
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["kws_dscnn_int8", "vww_mobilenet_int8", "ic_resnet8_int8", "ad_autoencoder_int8", "micro_speech_int8"])
+@pytest.mark.parametrize(
+    "name", ["kws_dscnn_int8", "vww_mobilenet_int8", "ic_resnet8_int8", "ad_autoencoder_int8", "micro_speech_int8"]
+)
 def test_other_networks_equal_the_reference_kernels(engine_of, shared_models, name):
     """Not needed by the product's examples; no digests are kept."""
     if Judge is None:

@@ -116,7 +116,8 @@ def plan(op: Any) -> Any:
         trailing.pop(0)
     if prod(x1.shape) != size or (list(x1.shape)[len(x1.shape) - len(trailing) :] != trailing):
         raise Unsupported(
-            f"adding {list(x1.shape)} and {list(x2.shape)}", "equal shapes, or one that equals the other's last dimensions"
+            f"adding {list(x1.shape)} and {list(x2.shape)}",
+            "equal shapes, or one that equals the other's last dimensions",
         )
     if prod(x2.shape) == size:
         rows, n = as_rows(y.shape)

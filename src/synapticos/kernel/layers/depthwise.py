@@ -43,7 +43,9 @@ def depthwise_operands_fit(check: LayerCheck, p: DepthwiseParams) -> bool:
     channels = product(p.window.depth, p.multiplier)
     if channels > MAX_SIDE or not holds_i8(check, 0, window_x_bytes(p.window)):
         return False
-    if not holds_i8(check, 1, product(product(p.window.k_h, p.window.k_w), channels)) or not holds_i32(check, 2, channels):
+    if not holds_i8(check, 1, product(product(p.window.k_h, p.window.k_w), channels)) or not holds_i32(
+        check, 2, channels
+    ):
         return False
     if not scales_are_sound(check, 3, channels) or not holds_i8(check, 4, window_y_bytes(p.window, channels)):
         return False

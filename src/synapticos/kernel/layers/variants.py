@@ -23,7 +23,9 @@ SOFTMAX_I8 = 11
 REQUANTIZE_I8 = 12
 COPY = 13
 
-VARIANTS = {number: name.lower() for name, number in list(globals().items()) if name.isupper() and isinstance(number, int)}
+VARIANTS = {
+    number: name.lower() for name, number in list(globals().items()) if name.isupper() and isinstance(number, int)
+}
 
 MAX_ROWS = 0xFFFF  # of one step
 
