@@ -1,4 +1,4 @@
-"""The app that `syn new` writes: a small network, a stage of the user's own, one job."""
+"""The app that `syn new` writes: a network, a stage of the user's own, one job."""
 
 import re
 import shutil
@@ -73,8 +73,10 @@ def write_skeleton(folder: Path, model: Path | None) -> list[Path]:
         folder.mkdir(parents=True)
         try:
             shutil.copyfile(network.path, folder / network.path.name)
-            # Two frames: everything at its lowest, everything in the middle.
-            (folder / "frames.bin").write_bytes((b"\x80" if x.dtype == "int8" else b"\0") * x.bytes + bytes(x.bytes))
+            # Four frames, each of one value: a quarter of the way up from the lowest, and so on.
+            low = 128 if x.dtype == "int8" else 0
+            values = [(low + 64 * i) % 256 for i in range(4)] if x.dtype in ("int8", "uint8") else [0]
+            (folder / "frames.bin").write_bytes(b"".join(bytes([v]) * x.bytes for v in values))
             (folder / "app.py").write_text(text)
         except OSError:
             shutil.rmtree(folder, ignore_errors=True)

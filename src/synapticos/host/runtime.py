@@ -53,7 +53,7 @@ class Job:
         self._held = held  # the input: memory that the kernel reads until the job has ended
         self._out = out
         self._status: Status | None = None
-        self._error: UserError | None = None
+        self._error: Exception | None = None
         self.times: dict[str, Any] | None = None  # when profiling: ticks in all, by stage, bytes of its frame
 
     @property
@@ -166,7 +166,7 @@ class Runtime:
 
     def poll(self) -> bool:
         """Run one step of whatever is most urgent. False if there was nothing to do."""
-        with self._running, self._calls:
+        with self._running, self._calls, self._whole():
             answer, number = self._engine(sched.kernel_poll, self.kernel)
             if answer == sched.Poll.HOST:
                 self._host_stage(number)
@@ -185,6 +185,8 @@ class Runtime:
     def _wait(self, job: Job, timeout: float | None) -> None:
         end = None if timeout is None else time.monotonic() + timeout
         while job._status is None:
+            if self._closed:
+                raise UserError(f"{self.app.name}: the runtime is closed")
             left = SLICE_MS / 1000 if end is None else min(SLICE_MS / 1000, end - time.monotonic())
             if self._running.acquire(blocking=False):
                 try:
@@ -204,7 +206,7 @@ class Runtime:
     def _step(self, job: Job) -> None:
         """Run the kernel for a while: until `job` has ended, a slice of time is over, or the host has a stage to run."""
         e = self._engine
-        with self._calls:
+        with self._calls, self._whole():
             if self.image.host_stages:
                 answer, number = e(sched.kernel_poll, self.kernel)
                 if answer == sched.Poll.HOST:
@@ -212,6 +214,15 @@ class Runtime:
             else:
                 e(sched.infer_wait, self.kernel, job.id, SLICE_MS)
         self._collect()
+
+    @contextlib.contextmanager
+    def _whole(self) -> Iterator[None]:
+        """A kernel that a trap or Ctrl-C has left in the middle of a step is not used again."""
+        try:
+            yield
+        except BaseException:
+            self._closed = True
+            raise
 
     def _collect(self) -> None:
         """Take the outcome of every job that has ended, and free its slot."""
@@ -246,6 +257,8 @@ class Runtime:
                     tensor = e.new(Tensor)
                     e(sched.infer_output, self.kernel, job.id, i, tensor)
                     job._out[i] = job._out[i][: tensor.shape[0]]
+        elif job._error is not None:
+            pass  # its stage of the host has raised it
         elif status == Status.CANCELED:
             job._error = KernelError(f"{name}: job {job.id} was cancelled", int(status))
         else:
@@ -300,9 +313,12 @@ class Runtime:
             e.write(call.y_data, result.tobytes())
             for name, value in tensor_fields(spec.like(shape=result.shape)).items():
                 setattr(y, name, value)
-        except BaseException:
+        except Exception as error:
+            # It belongs to whoever asks for this job's result, who need not be who runs the kernel now.
+            if number in self._jobs:
+                self._jobs[number]._error = error
             e(sched.stage_done, self.kernel, number, Status.IO, y)
-            raise
+            return
         e(sched.stage_done, self.kernel, number, Status.OK, y)
 
     def _check(self, status: Any, what: str) -> None:

@@ -1,0 +1,5 @@
+"""`python -m synapticos` is `syn`."""
+
+from synapticos.cli import main
+
+main()

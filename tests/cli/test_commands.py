@@ -1,0 +1,175 @@
+"""The commands: what they print, how they end, and that bad input is one line."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from synapticos import toolchain
+from synapticos.boards import qemu
+from synapticos.cli import invoke
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+HELLO = EXAMPLES / "hello_world"
+
+
+@pytest.fixture
+def syn(capfd):
+    """Run a command in this process: status, stdout, stderr."""
+
+    def run(*arguments):
+        status = invoke([str(a) for a in arguments])
+        got = capfd.readouterr()
+        return status, got.out, got.err
+
+    return run
+
+
+def refusal(syn, *arguments):
+    status, out, err = syn(*arguments)
+    assert status == 2, (out, err)
+    assert err.count("\n") == 1 and err.startswith("syn: "), err
+    assert not out
+    return err
+
+
+def needs_arm():
+    if not toolchain.find_all("cortex-m33"):
+        pytest.skip("no compiler for Cortex-M: apt install gcc-arm-none-eabi, or pip install synapticos[toolchain]")
+
+
+def test_hello_world_gives_the_same_bytes_on_every_engine_and_board(syn):
+    needs_arm()
+    ways = [("--engine", "native"), ("--engine", "checked"), ("--engine", "cortex-m"), ("--board", "mps2-an521")]
+    ways += [("--board", "lm3s6965evb")]
+    if qemu.missing() is None:
+        ways += [("--board", "mps2-an521", "--emulator", "qemu"), ("--board", "lm3s6965evb", "--emulator", "qemu")]
+    digests = set()
+    for way in ways:
+        status, out, _ = syn("run", HELLO, *way, "--json")
+        assert status == 0
+        report = json.loads(out)
+        assert len(report["results"]) == 32
+        digests.add(report["digest"])
+    assert len(digests) == 1
+
+
+def test_run_prints_results_on_stdout_and_the_digest_on_stderr(syn):
+    status, out, err = syn("run", HELLO, "--times")
+    assert status == 0
+    assert out.startswith("wave 0: ") and "wave 31: " in out and "FULLY_CONNECTED" in out
+    assert "host, native: 32 results, digest " in err
+
+
+def test_measured_memory_equals_the_plan(syn):
+    for way in (("--engine", "native"), ("--board", "mps2-an521")):
+        status, out, _ = syn("run", HELLO, *way, "--json")
+        assert status == 0
+        arena = json.loads(out)["arena"]
+        assert arena["used"] == arena["frames"] > 0
+
+
+def test_a_file_for_a_source_is_given_by_its_name(syn, tmp_path):
+    (tmp_path / "two.bin").write_bytes(b"\x80\xc0")
+    status, out, _ = syn("run", HELLO, "--angles", tmp_path / "two.bin", "--json")
+    assert status == 0 and len(json.loads(out)["results"]) == 2
+
+
+def test_bad_input_is_one_line_that_names_it(syn, tmp_path):
+    assert "nowhere.py: no such file" in refusal(syn, "run", "nowhere.py")
+    assert "no such option; the sources of hello are --angles" in refusal(syn, "run", HELLO, "--angel", "x")
+    assert "no such file" in refusal(syn, "run", HELLO, "--angles", "nowhere.bin")
+    assert "there is no such board" in refusal(syn, "run", HELLO, "--board", "pico")
+    assert "--engine fast" in refusal(syn, "run", HELLO, "--engine", "fast")
+    assert "Missing argument" in refusal(syn, "new")
+    assert "no such file" in refusal(syn, "model", "info", "nowhere.tflite")
+    damaged = tmp_path / "damaged.tflite"
+    damaged.write_bytes((HELLO / "sine.tflite").read_bytes()[:700])
+    assert "damaged.tflite" in refusal(syn, "model", "info", damaged)
+    damaged.write_bytes(b"")
+    assert "the file is empty" in refusal(syn, "model", "info", damaged)
+
+
+def test_a_picture_of_the_wrong_size_is_one_line(syn, tmp_path):
+    from PIL import Image
+
+    Image.new("RGB", (10, 10)).save(tmp_path / "small.png")
+    text = refusal(syn, "run", EXAMPLES / "face_detection", "--front", tmp_path / "small.png")
+    assert "is 10 x 10, the camera gives 128 x 128; say --crop" in text
+
+
+def test_a_stage_that_does_not_type_check_is_pointed_at(syn, tmp_path):
+    assert syn("new", tmp_path / "level")[0] == 0
+    app = tmp_path / "level" / "app.py"
+    app.write_text(app.read_text().replace("i8, i32", "i8, i32, u32").replace("values[i] - values_zero", "values[i] - u32(values_zero)"))
+    status, out, err = syn("run", app)
+    assert status == 2 and not out
+    assert "app.py:26:" in err and "^" in err and "Traceback" not in err
+
+
+def test_a_board_without_room_says_what_is_missing_and_where(syn):
+    needs_arm()
+    text = refusal(syn, "build", EXAMPLES / "face_detection", "--board", "lm3s6965evb", "--out", "never")
+    for word in ("65,536 are available", "are missing", "pipeline faces", "layer "):
+        assert word in text
+    assert not Path("never").exists()
+
+
+def test_build_writes_what_it_says(syn, tmp_path):
+    needs_arm()
+    status, out, _ = syn("build", HELLO, "--board", "lm3s6965evb", "--out", tmp_path / "out", "--json")
+    assert status == 0
+    told = json.loads(out)
+    names = {p.name for p in (tmp_path / "out").iterdir()}
+    assert names == {"c", "hello-lm3s6965evb.elf", "hello-lm3s6965evb.bin", "hello-lm3s6965evb.hex"}
+    assert sum(flash for _, flash, _ in told["parts"]) == told["sizes"]["flash"]
+    assert sum(ram for _, _, ram in told["parts"]) == told["sizes"]["ram"]
+    assert (tmp_path / "out" / "hello-lm3s6965evb.bin").stat().st_size == told["sizes"]["flash"]
+
+
+def test_new_gives_an_app_that_runs_everywhere(syn, tmp_path):
+    needs_arm()
+    status, out, _ = syn("new", tmp_path / "level")
+    assert status == 0 and "app.py" in out
+    digests = {json.loads(syn("run", tmp_path / "level", *way, "--json")[1])["digest"] for way in ((), ("--board", "mps2-an521"))}
+    assert len(digests) == 1
+    assert "is there already" in refusal(syn, "new", tmp_path / "level")
+
+
+def test_new_takes_a_model_of_ones_own(syn, tmp_path):
+    digits = Path(os.environ.get("SYNAPTICOS_MODELS", "../shared/models")) / "digits_cnn_int8.tflite"
+    if not digits.is_file():
+        pytest.skip(f"{digits}: not there; set SYNAPTICOS_MODELS")
+    assert syn("new", tmp_path / "digits", "--model", digits)[0] == 0
+    status, out, _ = syn("run", tmp_path / "digits", "--json")
+    assert status == 0 and len(json.loads(out)["results"]) == 4
+
+
+def test_info_draws_the_plan_and_says_whether_it_fits(syn, tmp_path):
+    status, out, _ = syn("model", "info", HELLO / "sine.tflite", "--picture", tmp_path / "plan.png")
+    assert status == 0 and "FULLY_CONNECTED" in out and (tmp_path / "plan.png").stat().st_size > 100
+    status, _, err = syn("model", "info", HELLO / "sine.tflite", "--ram", "16")
+    assert status == 1 and "are missing" in err
+    assert json.loads(syn("model", "info", HELLO / "sine.tflite", "--json")[1])["macs"] == 288
+
+
+def test_doctor_lists_what_is_there(syn):
+    status, out, _ = syn("doctor", "--json")
+    told = json.loads(out)
+    assert status == (0 if told["ready"] else 1)
+    assert {"python", "unicorn", "qemu-system-arm", "gdb-multiarch"} <= {t["name"] for t in told["things"]}
+
+
+def test_ctrl_c_ends_a_run_without_a_traceback(tmp_path):
+    (tmp_path / "many.bin").write_bytes(bytes(200_000))
+    command = [sys.executable, "-m", "synapticos", "run", str(HELLO), "--engine", "checked", "--angles", str(tmp_path / "many.bin")]
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(6)
+    running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=30)
+    assert running.returncode == 130, err
+    assert "Traceback" not in err and not out

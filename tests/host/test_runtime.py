@@ -1,0 +1,180 @@
+"""The runtime: jobs as futures, NumPy in and out, and what goes wrong in one line."""
+
+import asyncio
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+import synapticos as syn
+from synapticos.errors import KernelError, UserError
+from synapticos.host.firmware import build_firmware
+from synapticos.kernel.status import Status
+
+SINE = Path(__file__).parents[2] / "examples" / "hello_world" / "sine.tflite"
+
+
+def make(*after):
+    """An app: a byte in, its sine out, and stages of the caller's behind that."""
+    app = syn.App("test")
+    source = app.frames("angle", (1, 1), "int8")
+    pipeline = app.pipeline("wave", source).model(app.model(SINE, outputs=("y",)))
+    for step in after:
+        step(pipeline)
+    app.job(pipeline)
+    return app
+
+
+def byte(q):
+    return np.array([[q]], np.int8)
+
+
+@pytest.fixture
+def runtime():
+    with syn.Runtime(make(lambda p: p.dequantize())) as rt:
+        yield rt
+
+
+def test_a_result_is_the_networks(runtime):
+    for q in range(-128, 128, 16):
+        angle = (q + 128) * 0.0246399
+        assert abs(runtime.run("wave", byte(q))[0, 0] - np.sin(angle)) < 0.06
+
+
+def test_results_stay_as_they_were_when_other_jobs_run(runtime):
+    results = [runtime.run("wave", byte(q)) for q in (-128, -64, 0, 64)]
+    again = [runtime.run("wave", byte(q)) for q in (-128, -64, 0, 64)]
+    assert [r.tobytes() for r in results] == [r.tobytes() for r in again]
+    assert len({r.tobytes() for r in results}) > 1
+
+
+def test_jobs_are_futures_in_any_order(runtime):
+    jobs = [runtime.submit("wave", byte(q)) for q in (-128, -64, 0)]
+    late = jobs[2].result(timeout=5)
+    assert jobs[0].result() is jobs[0].result()
+    assert jobs[1].done and late.shape == (1, 1)
+
+
+def test_a_full_table_is_said_and_passes(runtime):
+    jobs = [runtime.submit("wave", byte(0)) for _ in range(4)]
+    with pytest.raises(KernelError, match="all job slots are taken") as caught:
+        runtime.submit("wave", byte(0))
+    assert caught.value.status == Status.BUSY
+    for job in jobs:
+        job.result()
+    assert runtime.run("wave", byte(0)).shape == (1, 1)
+
+
+def test_a_cancelled_job_says_so(runtime):
+    job = runtime.submit("wave", byte(0))
+    assert job.cancel() and not job.cancel()
+    with pytest.raises(KernelError, match="was cancelled"):
+        job.result()
+
+
+def test_a_job_can_be_awaited(runtime):
+    async def both():
+        jobs = [runtime.submit("wave", byte(q)) for q in (-128, -64)]
+        return await asyncio.gather(*(_result(job) for job in jobs))
+
+    async def _result(job):
+        return await job
+
+    first, second = asyncio.run(both())
+    assert second[0, 0] > first[0, 0]
+
+
+def test_many_threads_get_their_own_results(runtime):
+    expected = {q: runtime.run("wave", byte(q)).tobytes() for q in range(-128, 128, 32)}
+    wrong = []
+
+    def work(q):
+        for _ in range(25):
+            while True:
+                try:
+                    got = runtime.run("wave", byte(q)).tobytes()
+                    break
+                except KernelError as error:  # a full table: others are at it
+                    if error.status != Status.BUSY:
+                        raise
+            if got != expected[q]:
+                wrong.append(q)
+
+    threads = [threading.Thread(target=work, args=(q,)) for q in list(expected)[:4]]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_runtimes_in_one_process_share_nothing(runtime):
+    with syn.Runtime(make(lambda p: p.dequantize()), engine="checked") as other:
+        mine = runtime.submit("wave", byte(-64))
+        assert other.run("wave", byte(-64)).tobytes() == mine.result().tobytes()
+
+
+def test_an_aligned_array_goes_in_without_a_copy(runtime):
+    raw = np.zeros(32, np.int8)
+    at = -raw.ctypes.data % 16
+    data = raw[at : at + 1].reshape(1, 1)
+    job = runtime.submit("wave", data)
+    assert job._held[0] is data
+    data[0, 0] = -64  # before it runs: the kernel reads it where it lies
+    assert job.result().tobytes() == runtime.run("wave", byte(-64)).tobytes()
+
+
+def test_a_result_can_be_written_where_the_caller_wants(runtime):
+    raw = np.zeros(16, np.float32)
+    at = (-raw.ctypes.data % 16) // 4
+    out = raw[at : at + 1].reshape(1, 1)
+    assert runtime.run("wave", byte(-64), out=out) is out
+    assert out[0, 0] > 0.9
+
+
+def test_what_does_not_fit_is_said_with_both_shapes(runtime):
+    with pytest.raises(UserError, match="takes i8 1 x 1, the array is float64 3"):
+        runtime.run("wave", np.zeros(3))
+    with pytest.raises(UserError, match='no pipeline "waves"; there is wave'):
+        runtime.run("waves", byte(0))
+
+
+def test_a_closed_runtime_refuses(runtime):
+    runtime.close()
+    with pytest.raises(UserError, match="is closed"):
+        runtime.submit("wave", byte(0))
+
+
+@syn.host_stage
+def twice(values):
+    return values * 2
+
+
+def test_a_host_stage_runs_numpy_in_the_pipeline():
+    with syn.Runtime(make(lambda p: p.dequantize())) as plain, syn.Runtime(make(lambda p: p.dequantize(), lambda p: p.stage(twice))) as rt:
+        assert rt.run("wave", byte(-64))[0, 0] == 2 * plain.run("wave", byte(-64))[0, 0]
+
+
+def test_an_exception_in_a_host_stage_reaches_the_caller_and_the_kernel_goes_on():
+    @syn.host_stage
+    def fails_on_zero(values):
+        if values[0, 0] <= 0.5:
+            raise ValueError("too small")
+        return values
+
+    with syn.Runtime(make(lambda p: p.dequantize(), lambda p: p.stage(fails_on_zero))) as rt:
+        with pytest.raises(ValueError, match="too small"):
+            rt.run("wave", byte(-128))
+        assert rt.run("wave", byte(-64))[0, 0] > 0.5
+
+
+def test_a_host_stage_is_refused_by_name_for_a_board():
+    with pytest.raises(UserError, match=r"twice is a stage of the host \(NumPy\) and cannot run on mps2-an521"):
+        build_firmware(make(lambda p: p.dequantize(), lambda p: p.stage(twice)), "mps2-an521")
+
+
+def test_an_arena_that_is_too_small_names_what_is_missing_and_where():
+    app = make()
+    app.ram = 16
+    with pytest.raises(UserError, match=r"needs \d+ bytes, 16 are available, \d+ are missing; .* model sine, layer FULLY_CONNECTED"):
+        syn.Runtime(app)
