@@ -70,7 +70,6 @@ class JobDone:
 class Job:
     times: JobTimes
     deadline_us: u64  # since boot; NEVER: none
-    queued_us: u64  # when it was submitted, since boot
     began: u64  # ticks since boot, first step
     id: u32
     sequence: u32  # of submission; wraps
@@ -105,7 +104,7 @@ class Job:
     reserved: Shaped[Array[u8], 2]
     x: Shaped[Array[Tensor], MAX_STAGE_INPUTS]  # what the step before left; at first the input, at last the result
     quant: Shaped[Array[Quant], MAX_STAGE_INPUTS]
-    y: Tensor  # of the stage that runs
+    y: Tensor  # what the stage that runs is given room for; its shape is 0
 
 
 @fn(pure=True)
@@ -146,9 +145,7 @@ def goes_before(a: Job, b: Job) -> bool:
 @fn
 def job_clear(job: Job) -> None:
     """A slot as a new job finds it; state, id, sequence, priority and pipeline are left alone."""
-    fill(view(u8, job.times), 0, sizeof(JobTimes))
     job.deadline_us = NEVER
-    job.queued_us = 0
     job.began = 0
     job.user = 0
     job.callback = 0

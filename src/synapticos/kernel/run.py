@@ -101,12 +101,7 @@ def begin_stage(kernel: Kernel, job: Job, pipeline: Pipeline) -> Status:
     y.dtype = job.x[0].dtype
     y.ndim = 0
     y.region = u8(REGION_ARENA)
-    y.reserved = 0
     y.lifetime = Lifetime.EPHEMERAL
-    for i in range(MAX_DIMS):
-        y.shape[i] = 0
-    for i in range(3):
-        y.reserved_end[i] = 0
     return Status.OK
 
 
@@ -165,18 +160,13 @@ def end_stage(kernel: Kernel, job: Job, y: Tensor) -> Status:
     fits, size = shape_bytes(y.shape, y.ndim, y.dtype)
     if fits != Status.OK or size > y.size:
         return refuse(kernel.note, Status.INVAL, f"stage {job.stage} left {y.size} bytes in a shape of {size}")
+    for i in range(u32(y.ndim), MAX_DIMS):
+        y.shape[i] = 0
     x = job.x[0]
+    copy(x, y)
     x.offset = job.y.offset
     x.region = job.y.region
     x.lifetime = job.y.lifetime
-    x.reserved = 0
-    x.size = y.size
-    x.dtype = y.dtype
-    x.ndim = y.ndim
-    for i in range(MAX_DIMS):
-        x.shape[i] = 0
-        if i < y.ndim:
-            x.shape[i] = y.shape[i]
     job.quant[0].scale = 0.0
     job.quant[0].zero = 0
     job.inputs = 1

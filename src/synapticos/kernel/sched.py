@@ -23,7 +23,7 @@ from synapticos.kernel.profile import add_ticks
 from synapticos.kernel.region import REGION_ARENA, REGION_INPUT, REGION_OUTPUT
 from synapticos.kernel.run import deliver, end_stage, fill_call, run_step
 from synapticos.kernel.status import Status
-from synapticos.kernel.tensor import StageCall, Tensor
+from synapticos.kernel.tensor import MAX_DIMS, StageCall, Tensor
 
 CallbackFn = Fn[[Kernel, JobDone], None]
 CALLBACKS = table(CallbackFn, [], open=True)  # by number from 1
@@ -211,12 +211,9 @@ def take_posted(kernel: Kernel, posted: u32, now: u32) -> None:
             continue
         job = kernel.jobs[i]
         if job.state == JobState.POSTED:
-            age = kernel.clock.to_us(wrap(u32, now - job.posted_at))
-            job.queued_us = 0
-            if kernel.clock.us > age:
-                job.queued_us = kernel.clock.us - age
             if job.deadline_in != 0:
-                job.deadline_us = job.queued_us + job.deadline_in
+                age = kernel.clock.to_us(wrap(u32, now - job.posted_at))
+                job.deadline_us = kernel.clock.us + job.deadline_in - min(kernel.clock.us, u64(age))
             state = hal.critical_enter(kernel.board)
             if job.state == JobState.POSTED:
                 job.state = JobState.QUEUED
@@ -237,6 +234,8 @@ def take_host_stage(kernel: Kernel, slot: u32) -> None:
     # What the host posted may say anything; the buffer is the one that it was given.
     job.y.size = job.row
     job.row = 0
+    for i in range(MAX_DIMS):
+        job.y.shape[i] = 0
     status = job.status
     job.status = Status.OK
     if status == Status.OK:
@@ -290,6 +289,9 @@ def dispatch(kernel: Kernel, slot: u32) -> bool:
     hal.critical_exit(kernel.board, state)
     if begins:
         job.began = kernel.clock.ticks
+        job.times.job = 0
+        for i in range(kernel.pipelines.items[job.pipeline].count):
+            job.times.stage[i] = 0
     return taken
 
 
@@ -417,6 +419,9 @@ def finish_times(kernel: Kernel, job: Job, pipeline: Pipeline) -> None:
     if not kernel.profile.enabled:
         return
     times = job.times
+    times.preprocess = 0
+    times.npu = 0
+    times.postprocess = 0
     times.total = sat(u32, kernel.clock.ticks - job.began)
     times.job = job.id
     times.peak = kernel.arena.peak
