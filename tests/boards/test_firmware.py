@@ -1,6 +1,10 @@
 """Firmware on both boards, in QEMU and in the in-process emulator: same text, same exit code, same files."""
 
+import os
 import re
+import signal
+import threading
+import time
 
 import pytest
 from board_program import line_of
@@ -207,3 +211,14 @@ def test_calls_of_a_function_are_counted_each_for_itself(program, compiler, monk
     assert again.run() == result and sliced == counts
     with pytest.raises(KeyError):
         again.count("nothing")
+
+
+def test_ctrl_c_ends_a_run(program):
+    machine = Machine(program(M33), boards.find(M33), argument="spin")
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        machine.run()
+    timer.join()
+    assert time.monotonic() - started < 5

@@ -52,6 +52,7 @@ KINDS = {
     const.UC_ERR_FETCH_UNALIGNED: "unaligned jump",
     const.UC_ERR_INSN_INVALID: "undefined instruction",
 }
+TRANSLATIONS = 32 << 20  # bytes for translated code: the engine's own choice is a gigabyte of address space
 NO_LIMIT = 1 << 62
 _NOWHERE = 0xFFFFFFFE  # an address that no run ends at
 _UNDEFINED_32 = b"\xf0\xf7\x00\xa0"  # udf.w #0
@@ -236,7 +237,9 @@ class Cpu:
 
 def _engine() -> Any:
     mode = unicorn.UC_MODE_THUMB | unicorn.UC_MODE_MCLASS
-    return cast(Any, unicorn.Uc)(unicorn.UC_ARCH_ARM, mode, cpu=arm.UC_CPU_ARM_CORTEX_M33)
+    engine = cast(Any, unicorn.Uc)(unicorn.UC_ARCH_ARM, mode, cpu=arm.UC_CPU_ARM_CORTEX_M33)
+    engine.ctl_set_tcg_buffer_size(TRANSLATIONS)
+    return engine
 
 
 _counter_offset: int | None = None

@@ -129,7 +129,7 @@ class Machine:
     def run(self, limit: int = 1 << 40) -> Result:
         """Run until the firmware ends, or `limit` more instructions have run.
 
-        Ctrl-C ends it between two slices; `run` may then be called again.
+        After a limit `run` may be called again. Ctrl-C ends it within a slice, and then it may not.
         """
         stop_at = self.instructions + limit
         while self._result is None:
