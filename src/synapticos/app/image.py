@@ -111,10 +111,11 @@ class Image:
 
     @property
     def lean_tables(self) -> dict[Any, list[Any]]:
-        """The same without the layers and built-ins that this app does not use."""
+        """The same without the layers, built-ins and the stub that this app does not use; every number keeps its place."""
         used = {step.name for p in self.pipelines for step in p.steps if step.kind == "builtin"}
         return {
-            **self.function_tables,
+            **{table: [cpu] * len(stub_and) for table, stub_and in CPU_BACKEND.items() for cpu in stub_and[BACKEND_CPU:]},
+            APP_STAGES: self.stages,
             layer_tables.VALIDATE: layer_tables.validate_functions(self.variants),
             layer_tables.RUN: layer_tables.run_functions(self.variants),
             BUILTINS: stage_rows(used),

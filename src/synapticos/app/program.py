@@ -29,6 +29,7 @@ from synapticos.lang import (
     ignore,
     local,
     param,
+    sizeof,
     static,
     struct,
     u8,
@@ -96,8 +97,8 @@ KERNEL = static(Kernel)
 ARENA = static(u8, ARENA_BYTES, align=16)
 INPUTS = static(u8, INPUT_BYTES, align=16)
 
-RUN_ROW_BYTES: Final[u32] = 40
-RECORD_BYTES: Final[u32] = 44
+RUN_ROW_BYTES = sizeof(RunRow)
+RECORD_BYTES = sizeof(FrameRecord)
 
 
 @fn

@@ -23,13 +23,14 @@ def command(
         built = build_firmware(loaded, board, compiler)
     files = built.write(out)
     if as_json:
-        print_json({"app": loaded.name, "board": built.board.name, "files": files, "sizes": built.sizes, "parts": built.parts})
+        print_json({"app": loaded.name, "board": built.board.name, "files": files, "sizes": built.sizes, "parts": built.parts, "stack": built.stack.to_json()})
         return 0
     table("", ["part", "flash", "RAM"], [[name, flash, ram] for name, flash, ram in built.parts])
     sizes = built.sizes
     print(
         f"{built.board.name}: flash {sizes['flash']:,} of {built.board.flash.size:,} bytes; "
-        f"RAM {sizes['ram']:,} of {built.board.ram.size:,}, {sizes['stack']:,} of it stack and {built.arena:,} arena"
+        f"RAM {sizes['ram']:,} of {built.board.ram.size:,}, {sizes['stack']:,} of it stack, "
+        f"of which {built.stack.bytes:,} can be used at most"
     )
     for file in files:
         note(f"wrote {file}")

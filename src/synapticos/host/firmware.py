@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from synapticos import boards, toolchain
+from synapticos.analysis.stack import StackReport, worst_stack
 from synapticos.app import program
 from synapticos.app.declare import App
 from synapticos.app.image import Image, compile_app, run_rows
@@ -29,7 +30,7 @@ class Firmware:
     c_files: dict[str, bytes]
     sizes: dict[str, int]
     parts: list[tuple[str, int, int]]
-    arena: int
+    stack: StackReport  # the deepest it can get
 
     def write(self, folder: Path) -> list[Path]:
         """Write ELF, .bin, .hex and the C into `folder`."""
@@ -72,11 +73,16 @@ def build_firmware(app: App, board_name: str, compiler: str | None = None) -> Fi
         "ARENA_BYTES": image.arena_bytes,
         "ARENA_SCRATCH": image.scratch,
         "INPUT_BYTES": inputs,
+        "LOG_LEVEL": 0,  # nobody reads it there
+        "LOG_RECORDS": 1,
     }
     made = Program.of([program.main], parameters, 4, image.lean_tables, blobs)
     elf, texts = link_program(made, program.main, board, chain)
+    deepest = worst_stack(elf, made, "board_reset")
+    if deepest.bytes > board.stack:
+        raise UserError(f'app "{app.name}" on {board.name}: the stack may need {deepest.bytes:,} bytes, {board.stack:,} are available: {deepest}')
     sizes = firmware.sizes(elf, board)
-    return Firmware(app, image, board, chain.name, elf, texts, sizes, _parts(image, elf, sizes, inputs), image.arena_bytes)
+    return Firmware(app, image, board, chain.name, elf, texts, sizes, _parts(image, elf, sizes, inputs), deepest)
 
 
 def link_program(made: Any, main: Any, board: Board, chain: Toolchain) -> tuple[bytes, dict[str, bytes]]:
