@@ -39,10 +39,15 @@ uint32_t deep(uint32_t n);
 uint32_t __attribute__((noinline)) deep(uint32_t n) { volatile uint32_t x[64]; x[n & 63] = n; return deep(n + 1) + x[n & 63]; }
 void overflow(args *p) { p->b = deep(p->a); }
 void loop(args *p) { uint32_t a = 1; for (uint32_t i = 0; i < p->a; i++) { a = a * 1664525u + 1013904223u; a ^= a >> 7; } p->b = a; }
+#line 34 "synapticos/kernel/job.py"
+void python(args *p) { p->a = *(volatile uint32_t *)(uintptr_t)(p->b + 8); }
+#line 40 "doorbell.py"
+void stage(args *p) { p->a = *(volatile uint32_t *)(uintptr_t)(p->b + 8); }
+#line 100 "program.c"
 void clear(args *p) { memset((void *)(uintptr_t)p->a, 3, p->b); }
 """
 FUNCTIONS = (
-    "add divide maybe divide64 average keep load store patch jump undefined panic leave say spin wait overflow loop clear"
+    "python stage add divide maybe divide64 average keep load store patch jump undefined panic leave say spin wait overflow loop clear"
 ).split()
 ARGS = struct.Struct("<IIQif")
 LINES = {name: n for n, line in enumerate(PROGRAM.splitlines(), 1) for name in FUNCTIONS if f"void {name}(args" in line}
@@ -251,3 +256,10 @@ def test_memory_that_is_not_there_is_an_error_of_the_caller(core):
         core.read(0x12345678 << 2, 4)
     with pytest.raises(MemoryError):
         core.alloc(1 << 30)
+
+
+@pytest.mark.parametrize("name, file, line", [("python", "synapticos/kernel/job.py", 34), ("stage", "doorbell.py", 40)])
+def test_a_fault_names_the_file_that_the_c_was_made_of(call, name, file, line):
+    with pytest.raises(Fault) as caught:
+        call(name)
+    assert (caught.value.file, caught.value.line, caught.value.address) == (file, line, 8)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import bisect
 import functools
 import io
+import posixpath
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -105,8 +106,16 @@ class Image:
                 program = dwarf.line_program_for_CU(unit)
                 if program is None:
                     continue
-                names = [_text(entry.name) for entry in program["file_entry"]]
                 first = 0 if program["version"] >= 5 else 1
+                # Folder 0 is where the compiler ran; a file in it, or by an absolute path, needs no more.
+                folders = [_text(folder) for folder in program["include_directory"]]
+                folders = [""] + (folders[1:] if first == 0 else folders)
+                names = [
+                    posixpath.join(folders[entry.dir_index], _text(entry.name))
+                    if entry.dir_index < len(folders)
+                    else _text(entry.name)
+                    for entry in program["file_entry"]
+                ]
                 for item in program.get_entries():
                     state = item.state
                     if state is None:
