@@ -372,6 +372,20 @@ def test_a_stage_of_the_host(w):
     assert w("stage_take", job, call)[0] == w("stage_done", job, Status.OK, y) == Status.NOENT
 
 
+def test_the_last_stage_may_be_the_hosts(w):
+    w.hand_model()
+    pipe = w.pipeline(w.model(), (), (ON_HOST,))
+    out = w.keep(w.e.array(u8, 16))
+    job = w.submit(pipe, bytes(48), out=out)
+    w.run()
+    call = w.e.new(StageCall)
+    assert w("stage_take", job, call) == (Status.OK, 7)
+    w.write(call.y.offset, b"from the host")
+    w("stage_done", job, Status.OK, w.descriptor(13))
+    w.run()
+    assert w("infer_wait", job, 0) == Status.OK and bytes(out)[:13] == b"from the host"
+
+
 @pytest.mark.parametrize("size, status, want", [(193, Status.OK, Status.FBIG), (48, Status.IO, Status.IO)])
 def test_what_the_host_posts_is_checked(w, size, status, want):
     w.hand_model()

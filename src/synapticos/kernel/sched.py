@@ -240,7 +240,10 @@ def take_host_stage(kernel: Kernel, slot: u32) -> None:
     job.status = Status.OK
     if status == Status.OK:
         status = end_stage(kernel, job, y)
-    if job.abort or status != Status.OK or job.stage == kernel.pipelines.items[job.pipeline].count:
+    last = status == Status.OK and job.stage == kernel.pipelines.items[job.pipeline].count
+    if last and not job.abort:
+        status = deliver(kernel, job, slot)
+    if last or job.abort or status != Status.OK:
         end_job(kernel, slot, status)
 
 
