@@ -13,6 +13,7 @@ from synapticos.kernel.container import (
 )  # fmt: skip
 from synapticos.kernel.crc import crc32
 from synapticos.kernel.layers.checks import TOO_MUCH, product
+from synapticos.kernel.layers.operands import element_bytes
 from synapticos.kernel.layers.tables import RUN, VALIDATE
 from synapticos.kernel.status import Status
 from synapticos.kernel.tensor import DType, Tensor
@@ -52,7 +53,7 @@ def section_fits(at: u32, size: u32, end: u32) -> bool:
 @fn(pure=True)
 def header_status(m: ModelMemory) -> Status:
     """Whether the header is whole and every section lies inside the container."""
-    if m.container_bytes < HEADER_BYTES or m.container_bytes > MAX_BYTES:
+    if m.container_bytes < HEADER_BYTES or m.container_bytes > MAX_BYTES or not aligned(m.container, 4):
         return Status.INVAL
     header = view(Header, m.container)
     if header.magic != MAGIC:
@@ -83,23 +84,13 @@ def header_status(m: ModelMemory) -> Status:
         return Status.INVAL
     if not section_fits(header.consts_at, header.consts_bytes, end):
         return Status.INVAL
+    if header.answers_at != 0 and not section_fits(header.answers_at, 4, end):
+        return Status.INVAL
     if header.frame_bytes > MAX_BYTES or header.scratch_bytes > MAX_BYTES or header.persistent_bytes > MAX_BYTES:
         return Status.INVAL
     if header.inputs == 0 or header.outputs == 0 or u32(header.inputs) + header.outputs > header.list_entries:
         return Status.INVAL
     return Status.OK
-
-
-@fn(pure=True)
-def record_size(dtype: u8) -> u32:
-    """Bytes an element, 0 for a type that there is not."""
-    if dtype == DTYPE_INT8 or dtype == DTYPE_UINT8:
-        return 1
-    if dtype > DTYPE_INT32:
-        return 0
-    if dtype < DTYPE_INT16 + 2:  # int16 and float16
-        return 2
-    return 4
 
 
 @fn(pure=True)
@@ -117,7 +108,7 @@ def zero_fits(dtype: u8, zero: i32) -> bool:
 @fn(pure=True)
 def tensor_status(record: TensorRecord, header: Header, input_bytes: u32) -> Status:
     """Whether a record is one of the kinds that there are and lies inside its space."""
-    size = record_size(record.dtype)
+    size = element_bytes(record.dtype)
     if size == 0 or record.rank > MAX_RANK or record.layout != 0 or record.border != 0:
         return Status.NOTSUP
     need = size
@@ -164,7 +155,7 @@ def step_status(m: ModelMemory, header: Header, step: StepRecord) -> Status:
         return Status.INVAL
     if step.row >= step.row_end:
         return Status.INVAL
-    if step.variant >= len(VALIDATE):
+    if step.variant >= len(VALIDATE) or step.flags != 0:  # no flag has a meaning yet
         return Status.NOTSUP
     check = local(LayerCheck)
     check.params = m.container[header.params_at + step.params :]
@@ -213,7 +204,7 @@ def cpu_load(m: ModelMemory) -> Status:
             if record.space != SPACE_INPUT:
                 return Status.INVAL
             input_bytes = max(input_bytes, record.offset + record.bytes)
-        elif record.space != SPACE_FRAME:
+        elif record.space != SPACE_FRAME or record.dtype > DTYPE_INT32:
             return Status.INVAL
     for i in range(u32(header.tensors)):
         check(tensor_status(model_tensor(m, i), header, input_bytes))
@@ -225,6 +216,26 @@ def cpu_load(m: ModelMemory) -> Status:
 
 
 # What follows takes a container that `cpu_load` has accepted.
+
+
+@fn
+def cpu_clear(m: ModelMemory) -> Status:
+    """Put a model's state back to where it begins: every persistent tensor to real 0, its zero point.
+
+    Returns OK; NOMEM if `m` gives too little persistent memory.
+    """
+    header = view(Header, m.container)
+    if header.persistent_bytes > m.persistent_bytes:
+        return Status.NOMEM
+    for i in range(u32(header.tensors)):
+        record = model_tensor(m, i)
+        if record.space == SPACE_PERSISTENT:
+            data = m.persistent[record.offset : record.offset + record.bytes]
+            value: u8 = 0
+            if record.dtype == DTYPE_INT8 or record.dtype == DTYPE_UINT8:
+                value = u8(record.zero & 255)
+            fill(data, value, record.bytes)
+    return Status.OK
 
 
 @fn(pure=True)

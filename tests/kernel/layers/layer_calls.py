@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from synapticos import importers
-from synapticos.kernel.container import ModelMemory
+from synapticos.kernel.container import MAX_BYTES, ModelMemory
 from synapticos.kernel.cpu import cpu_load, cpu_run
 from synapticos.kernel.status import Status
 from synapticos.lang import *
@@ -51,7 +51,13 @@ def run_step(
     return cpu_run(m, step, row, row_end)
 
 
-ROOTS = (load_container, run_step)
+@fn
+def load_from(memory: Ptr[u8], at: u32, size: u32) -> Status:
+    """Check a container that begins at byte `at`."""
+    return load_container(memory[at:], size, MAX_BYTES, MAX_BYTES)
+
+
+ROOTS = (load_container, load_from, run_step)
 
 
 def compiled(data: bytes, optimize: str = "none") -> Any:

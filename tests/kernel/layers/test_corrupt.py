@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from layer_calls import compiled, input_bytes, load_container, run_step
+from layer_calls import compiled, input_bytes, load_container, load_from, run_step
 from layer_models import SAME, Writer
 
 from synapticos.kernel.container import Header, StepRecord, TensorRecord
@@ -131,6 +131,12 @@ def test_a_flipped_bit_anywhere_is_refused(e):
 def test_a_cut_container_is_refused(e, size):
     data = MODEL.container[:size] + bytes(16)
     assert e(load_container, e.array(u8, data), size, 1 << 20, 1 << 20) in REFUSALS
+
+
+@pytest.mark.parametrize(("at", "status"), [(0, Status.OK), (1, Status.INVAL), (2, Status.INVAL), (4, Status.OK)])
+def test_a_container_whose_words_are_not_aligned_is_refused(e, at, status):
+    memory = e.array(u8, bytes(at) + MODEL.container)
+    assert e(load_from, memory, at, len(MODEL.container)) == status
 
 
 def fields():
