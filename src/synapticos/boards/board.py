@@ -65,6 +65,11 @@ class Board:
         return tuple(f"-D{name}={value:#x}" for name, value in values.items())
 
     @property
+    def inputs(self) -> tuple[Path, ...]:
+        """All files that `sources` are made of: what the key of a cached firmware depends on, with `flags`."""
+        return (*self.sources, HERE / "hal.h", HERE / "cortex_m" / "chip.h")
+
+    @property
     def per_file(self) -> dict[str, tuple[str, ...]]:
         """Flags of single files of `sources`, by their name."""
         return PER_FILE

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -50,6 +51,13 @@ def command(board: Board, elf: Path, argument: str = "") -> list[str]:
         *("-icount", "shift=5,sleep=off"),
         *("-kernel", str(elf)),
     ]
+
+
+def debug_target(board: Board, elf: Path) -> str:
+    """What to tell gdb so that it starts the firmware itself, stopped at reset: no port is needed."""
+    words = [PROGRAM, *board.qemu, "-display", "none", "-monitor", "none", "-serial", "null"]
+    words += ["-semihosting-config", "enable=on,target=native,arg=img", "-kernel", str(elf), "-gdb", "stdio", "-S"]
+    return f"target remote | exec {shlex.join(words)}"
 
 
 def run(
