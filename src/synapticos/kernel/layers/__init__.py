@@ -5,7 +5,7 @@ all share in `requant`.
 """
 
 from synapticos.kernel.layers import (
-    add, average_pool, concat, conv, copy_bytes, dense, depthwise, max_pool, pad, requantize, softmax,
+    add, average_pool, concat, conv, convert, copy_bytes, dense, depthwise, lookup, max_pool, moves, pad, softmax,
 )  # fmt: skip
 from synapticos.kernel.layers.variants import VARIANTS, Const, LayerPlan, Unsupported
 
@@ -20,12 +20,24 @@ LAYERS = {
     "AVERAGE_POOL_2D": average_pool,
     "CONCATENATION": concat,
     "SOFTMAX": softmax,
-    "QUANTIZE": requantize,
+    "QUANTIZE": convert,
+    "DEQUANTIZE": convert,
+    "CAST": convert,
+    "LOGISTIC": lookup,
+    "TANH": lookup,
+    "RELU": lookup,
+    "RELU6": lookup,
+    "RELU_N1_TO_1": lookup,
     "RESHAPE": copy_bytes,
+    "READ_VARIABLE": copy_bytes,
+    "ASSIGN_VARIABLE": copy_bytes,
+    "STRIDED_SLICE": moves,
 }
 
 # operators whose output may be the bytes of an input
-IN_PLACE = {"ADD", "QUANTIZE", "RESHAPE", "SOFTMAX"}
+IN_PLACE = {
+    "ADD", "CAST", "LOGISTIC", "QUANTIZE", "RELU", "RELU6", "RELU_N1_TO_1", "RESHAPE", "SOFTMAX", "TANH",
+}  # fmt: skip
 
 # operators whose output may lie below their first input and overlap it, as rows go upwards: row r reads no input row
 # before r * stride - pad_top, and within one row input and output must not touch

@@ -37,7 +37,7 @@ DEPTHWISE_PARAMS_BYTES: Final[u32] = sizeof(DepthwiseParams)
 
 @fn(pure=True)
 def depthwise_operands_fit(check: LayerCheck, p: DepthwiseParams) -> bool:
-    """Whether x, w, bias, scale and y have the sizes that the parameters say, and scratch holds sums and patch."""
+    """Whether x, w, bias, scale and y have the sizes that the parameters say."""
     if not window_is_sound(p.window) or p.multiplier == 0 or p.multiplier > MAX_SIDE:
         return False
     channels = product(p.window.depth, p.multiplier)
@@ -51,8 +51,6 @@ def depthwise_operands_fit(check: LayerCheck, p: DepthwiseParams) -> bool:
         return False
     if check.rows > window_rows(p.window) or p.x_zero < -128 or p.x_zero > 127:
         return False
-    if check.scratch < 4 * channels or check.scratch - 4 * channels < window_patch_bytes(p.window):
-        return False
     return range_is_sound(p.out) and trails(check)
 
 
@@ -60,7 +58,11 @@ def depthwise_operands_fit(check: LayerCheck, p: DepthwiseParams) -> bool:
 def depthwise_validate(check: LayerCheck) -> Status:
     if not takes(check, 4, DEPTHWISE_PARAMS_BYTES, 0):
         return Status.INVAL
-    if not depthwise_operands_fit(check, view(DepthwiseParams, check.params)):
+    p = view(DepthwiseParams, check.params)
+    if not depthwise_operands_fit(check, p):
+        return Status.INVAL
+    sums = 4 * p.window.depth * p.multiplier
+    if check.scratch < sums or check.scratch - sums < window_patch_bytes(p.window):
         return Status.INVAL
     return Status.OK
 
@@ -162,8 +164,10 @@ def plan(op: Any) -> Any:
         DepthwiseParams, window=window, multiplier=channels // depth, x_zero=x_zero,
         out={"zero": zero, "low": low - zero, "high": high - zero},
     )  # fmt: skip
+    three = depthwise_3x3.fits(window, channels // depth)
+    scratch = k_h * k_w * depth + (0 if three else 4 * channels)
     return LayerPlan(
-        variant=DEPTHWISE_3X3_I8 if depthwise_3x3.fits(window, channels // depth) else DEPTHWISE_I8,
+        variant=DEPTHWISE_3X3_I8 if three else DEPTHWISE_I8,
         inputs=[
             x,
             w,
@@ -172,7 +176,7 @@ def plan(op: Any) -> Any:
         ],
         outputs=[y],
         params=params,
-        scratch=-(-(4 * channels + k_h * k_w * depth) // 16) * 16,
+        scratch=-(-scratch // 16) * 16,
         cost=window["batch"] * window["y_h"] * window["y_w"] * channels * k_h * k_w,
         rows=window["batch"] * window["y_h"],
     )

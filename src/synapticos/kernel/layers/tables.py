@@ -14,12 +14,18 @@ from synapticos.kernel.layers.average_pool import average_pool_run, average_pool
 from synapticos.kernel.layers.concat import concat_run, concat_validate
 from synapticos.kernel.layers.conv import conv_run, conv_validate
 from synapticos.kernel.layers.conv_1x1 import conv_1x1_run, conv_1x1_validate
+from synapticos.kernel.layers.convert import (
+    cast_run, cast_validate, dequantize_run, dequantize_validate, quantize_run, quantize_validate, rescale_run,
+    rescale_validate,
+)  # fmt: skip
 from synapticos.kernel.layers.copy_bytes import copy_run, copy_validate
 from synapticos.kernel.layers.dense import dense_run, dense_validate
 from synapticos.kernel.layers.depthwise import depthwise_run, depthwise_validate
 from synapticos.kernel.layers.depthwise_3x3 import depthwise_3x3_run, depthwise_3x3_validate
+from synapticos.kernel.layers.lookup import lookup_run, lookup_validate
 from synapticos.kernel.layers.max_pool import max_pool_run, max_pool_validate
 from synapticos.kernel.layers.pad import pad_run, pad_validate
+from synapticos.kernel.layers.pick import pick_run, pick_validate
 from synapticos.kernel.layers.requantize import requantize_run, requantize_validate
 from synapticos.kernel.layers.softmax import softmax_run, softmax_validate
 from synapticos.kernel.status import Status
@@ -43,11 +49,13 @@ def absent_run(call: LayerCall) -> Status:
 VALIDATES = [
     absent_validate, dense_validate, conv_validate, conv_1x1_validate, depthwise_validate, depthwise_3x3_validate,
     add_validate, pad_validate, max_pool_validate, average_pool_validate, concat_validate, softmax_validate,
-    requantize_validate, copy_validate,
+    requantize_validate, copy_validate, pick_validate, lookup_validate, quantize_validate, dequantize_validate,
+    rescale_validate, cast_validate,
 ]  # fmt: skip
 RUNS = [
     absent_run, dense_run, conv_run, conv_1x1_run, depthwise_run, depthwise_3x3_run, add_run, pad_run, max_pool_run,
-    average_pool_run, concat_run, softmax_run, requantize_run, copy_run,
+    average_pool_run, concat_run, softmax_run, requantize_run, copy_run, pick_run,
+    lookup_run, quantize_run, dequantize_run, rescale_run, cast_run,
 ]  # fmt: skip
 
 VALIDATE = table(LayerValidate, VALIDATES, open=True)

@@ -22,6 +22,12 @@ CONCAT_I8 = 10
 SOFTMAX_I8 = 11
 REQUANTIZE_I8 = 12
 COPY = 13
+PICK = 14
+LOOKUP = 15
+QUANTIZE_F32 = 16
+DEQUANTIZE = 17
+RESCALE = 18
+CAST = 19
 
 VARIANTS = {
     number: name.lower() for name, number in list(globals().items()) if name.isupper() and isinstance(number, int)

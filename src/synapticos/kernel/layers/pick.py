@@ -1,0 +1,176 @@
+"""Elements put elsewhere: slices, transposes, gathers, padding and whatever else copies without arithmetic.
+
+    y[i, j, k, l, :] = x[at_0[i] + at_1[j] + at_2[k] + at_3[l] :][: run], or `value` where one of them is OUTSIDE
+
+    x   any type
+    at  u32 [d0 + d1 + d2 + d3]  constant: bytes to add for each index of y, dimension by dimension
+    y   the same type, [d0, d1, d2, d3, run bytes]
+
+What lies in one piece in both, from the last dimension on, is the run. Rows are all of y but its runs.
+"""
+
+from typing import Any
+
+from synapticos.lang import *
+from synapticos.kernel.container import DTYPE_UINT32, LayerCall, LayerCheck
+from synapticos.kernel.layers.checks import MAX_SIDE, product, takes, trails
+from synapticos.kernel.layers.operands import element_bytes, holds_const
+from synapticos.kernel.status import Status
+
+OUTSIDE: Final[u32] = 0xFFFFFFFF  # in `at`: no element of x, but `value`
+SHORT_RUN: Final[u32] = 8  # bytes that are copied here sooner than by a call
+
+
+@struct
+class PickParams:
+    d: Shaped[Array[u32], 4]
+    run: u32  # bytes
+    element: u32  # bytes: 1, 2, 4 or 8
+    value: u32  # the low bytes of an element outside
+    value_high: u32
+
+
+PICK_PARAMS_BYTES: Final[u32] = sizeof(PickParams)
+
+
+@fn
+def pick_validate(check: LayerCheck) -> Status:
+    if not takes(check, 2, PICK_PARAMS_BYTES, 0):
+        return Status.INVAL
+    p = view(PickParams, check.params)
+    x = check.tensor(0)
+    y = check.tensor(2)
+    if x is None or y is None or x.dtype != y.dtype or p.element != element_bytes(x.dtype):
+        return Status.INVAL
+    rows: u32 = 1
+    entries: u32 = 0
+    for i in range(4):
+        if p.d[i] == 0 or p.d[i] > MAX_SIDE:
+            return Status.INVAL
+        rows = product(rows, p.d[i])
+        entries += p.d[i]
+    if p.run == 0 or p.run % p.element != 0 or product(rows, p.run) != y.bytes or check.rows > rows:
+        return Status.INVAL
+    if not holds_const(check, 1, DTYPE_UINT32, entries) or p.run > x.bytes or not trails(check):
+        return Status.INVAL
+    # The farthest place of each dimension together must leave room for a run.
+    table = check.tensor(1)
+    if table is None:
+        return Status.INVAL
+    at = view(u32, check.consts[table.offset :])
+    room = x.bytes - p.run
+    entry: u32 = 0
+    for i in range(4):
+        farthest: u32 = 0
+        for j in range(p.d[i]):
+            place = at[entry]
+            if place != OUTSIDE:
+                if place % p.element != 0:
+                    return Status.INVAL
+                farthest = max(farthest, place)
+            entry += 1
+        if farthest > room:
+            return Status.INVAL
+        room -= farthest
+    return Status.OK
+
+
+@fn
+def pick_fill(y: Ptr[u8], p: PickParams) -> None:
+    """A run of elements outside."""
+    if p.element == 1:
+        fill(y, u8(p.value & 255), p.run)
+        return
+    for i in range(p.run):
+        byte = i % p.element
+        word = p.value
+        if byte >= 4:
+            word = p.value_high
+        y[i] = u8(word >> (byte % 4 * 8) & 255)
+
+
+@fn
+def pick_run(call: LayerCall) -> Status:
+    p = view(PickParams, call.params)
+    x = call.data[0]
+    at_0 = view(u32, call.data[1])
+    at_1 = at_0[p.d[0] :]
+    at_2 = at_1[p.d[1] :]
+    at_3 = at_2[p.d[2] :]
+    run = p.run
+    d3 = p.d[3]
+    y = call.data[2]
+    row = call.row
+    while row < call.row_end:
+        l = row % d3
+        line = row // d3
+        a = at_0[line // p.d[2] // p.d[1]]
+        b = at_1[line // p.d[2] % p.d[1]]
+        c = at_2[line % p.d[2]]
+        end = min(d3, l + call.row_end - row)
+        outside = a == OUTSIDE or b == OUTSIDE or c == OUTSIDE
+        for k in range(l, end):
+            d = at_3[k]
+            target = y[row * run :]
+            if outside or d == OUTSIDE:
+                pick_fill(target, p)
+            else:
+                source = x[a + b + c + d :]
+                if run < SHORT_RUN:
+                    for i in range(run):
+                        target[i] = source[i]
+                else:
+                    move(target, source, run)
+            row += 1
+    return Status.OK
+
+
+def plan_pick(op: Any, x: Any, y: Any, places: Any, value: bytes = b"") -> Any:
+    """The step for y[i, j, ...] = x.flat[sum of places[d][index]] (-1: `value`), at most 8 dimensions. Plain Python."""
+    from math import prod
+
+    import numpy as np
+
+    from synapticos.kernel.layers.variants import MAX_ROWS, PICK, Const, LayerPlan, Unsupported
+
+    size = np.dtype(y.dtype).itemsize
+    axes = [np.asarray(p, np.int64) for p in places]
+    # A place that is the same everywhere moves into the dimension before it; what is left of such a one has length 1.
+    run = 1
+    while axes and np.array_equal(axes[-1], np.arange(len(axes[-1])) * run):
+        run *= len(axes.pop())
+    merged: list[Any] = []
+    for axis in reversed(axes):  # from the last; two neighbours that step alike are one
+        if len(axis) == 1 and axis[0] == 0:
+            continue
+        if merged and (axis >= 0).all() and (merged[0] >= 0).all() and len(axis) * len(merged[0]) <= 1024:
+            both = (axis[:, None] + merged[0][None, :]).reshape(-1)
+            if len(np.unique(np.diff(both))) <= 1:
+                merged[0] = both
+                continue
+        merged.insert(0, axis)
+    while len(merged) > 4:
+        at = min(range(len(merged) - 1), key=lambda i: len(merged[i]) * len(merged[i + 1]))
+        a, b = merged[at], merged[at + 1]
+        both = np.where((a[:, None] < 0) | (b[None, :] < 0), -1, a[:, None] + b[None, :]).reshape(-1)
+        merged[at : at + 2] = [both]
+    d = [1] * (4 - len(merged)) + [len(a) for a in merged]
+    rows = prod(d)
+    if max(d) > MAX_SIDE or rows > MAX_ROWS:
+        raise Unsupported(f"{rows} pieces of {run * size} bytes to move", f"up to {MAX_ROWS}")
+    table = np.concatenate([np.zeros(4 - len(merged), np.int64), *[np.where(a < 0, -1, a * size) for a in merged]])
+    fill_bytes = value.ljust(8, b"\0")
+    params = pack(
+        PickParams, d=d, run=run * size, element=size,
+        value=int.from_bytes(fill_bytes[:4], "little"), value_high=int.from_bytes(fill_bytes[4:8], "little"),
+    )  # fmt: skip
+    at = Const(f"{op.kind}/places", (table & 0xFFFFFFFF).astype(np.uint32))
+    return LayerPlan(PICK, [x, at], [y], params, scratch=0, cost=rows * run, rows=rows)
+
+
+def strides_of(shape: Any) -> list[int]:
+    """Elements from one index to the next of each dimension, row-major. Plain Python."""
+    strides = [1] * len(shape)
+    for at in range(len(shape) - 2, -1, -1):
+        strides[at] = strides[at + 1] * int(shape[at + 1])
+    return strides
