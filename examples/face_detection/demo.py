@@ -72,7 +72,7 @@ def show_memory(report: Report) -> None:
 
 
 def main() -> int:
-    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments = argparse.ArgumentParser(description=str(__doc__))
     arguments.add_argument("--front", type=Path, help="a photograph; one of another size is cut and scaled")
     arguments.add_argument("--out", type=Path, default=Path("out"), help="where the picture with the boxes goes")
     given = arguments.parse_args()

@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from synapticos.app import host_stage as host_stage
     from synapticos.app import ms as ms
     from synapticos.app import seconds as seconds
-    from synapticos.app import stage as stage
     from synapticos.app import us as us
+    from synapticos.app.stage import stage as stage  # type: ignore[no-redef]
     from synapticos.errors import KernelError as KernelError
     from synapticos.errors import UserError as UserError
     from synapticos.host import Job as Job
     from synapticos.host import Runtime as Runtime
-    from synapticos.kernel.fmath import f32_exp as exp
-    from synapticos.kernel.fmath import f32_log as log
-    from synapticos.kernel.fmath import f32_sqrt as sqrt
+    from synapticos.kernel.fmath import f32_exp as exp  # noqa: F401
+    from synapticos.kernel.fmath import f32_log as log  # noqa: F401
+    from synapticos.kernel.fmath import f32_sqrt as sqrt  # noqa: F401
     from synapticos.kernel.status import Status as Status
     from synapticos.kernel.tensor import Tensor as Tensor
     from synapticos.lang import Array as Array
@@ -62,7 +62,7 @@ _WHERE = {
 _HOME = {name: module for module, names in _WHERE.items() for name in names}
 _SPELT = {"exp": "f32_exp", "log": "f32_log", "sqrt": "f32_sqrt"}  # a kernel's names are unique in C
 
-__all__ = ["__version__", *_HOME]
+__all__ = ["__version__", *_HOME]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> object:

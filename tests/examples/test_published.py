@@ -7,11 +7,11 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from examples.published import face_detection, hello_inference  # noqa: E402
-from synapticos.engine import Build  # noqa: E402
-from synapticos.kernel.kernel import Kernel, kernel_boot  # noqa: E402
-from synapticos.kernel.status import Status  # noqa: E402
-from synapticos.lang import u8  # noqa: E402
+from examples.published import face_detection, hello_inference
+from synapticos.engine import Build
+from synapticos.kernel.kernel import Kernel, kernel_boot
+from synapticos.kernel.status import Status
+from synapticos.lang import u8
 
 WINNERS = [7, 0, 7, 6, 4, 6, 4, 2, 1, 8]
 

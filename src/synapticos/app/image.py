@@ -11,7 +11,7 @@ from typing import Any
 
 from synapticos import lang
 from synapticos.app import program
-from synapticos.app.declare import App, JobDecl, LATE, NORMAL, Pipeline
+from synapticos.app.declare import LATE, NORMAL, App, JobDecl, Pipeline
 from synapticos.app.spec import DTYPES, Spec
 from synapticos.app.stage import HostStage, write_adapter
 from synapticos.app.steps import Step
@@ -28,8 +28,9 @@ from synapticos.kernel.tensor import MAX_STAGE_INPUTS, DType, Tensor
 
 MIN_SLOTS = 4  # of jobs, in a build for this machine
 CLASSES = 3
+BACKENDS: dict[Any, list[Any]] = dict(CPU_BACKEND)  # type: ignore[arg-type]
 DTYPE = {"int8": DType.INT8, "uint8": DType.UINT8, "int16": DType.INT16, "int32": DType.INT32, "float32": DType.FLOAT32}
-HOST_ROOTS = [
+HOST_ROOTS: list[Any] = [
     program.app_start,
     sched.infer_post,
     sched.infer_wait,
@@ -107,14 +108,14 @@ class Image:
     @property
     def function_tables(self) -> dict[Any, list[Any]]:
         """Rows of the kernel's open tables in a build that can run any model and built-in."""
-        return {**CPU_BACKEND, APP_STAGES: self.stages}
+        return {**BACKENDS, APP_STAGES: self.stages}
 
     @property
     def lean_tables(self) -> dict[Any, list[Any]]:
         """The same without the layers, built-ins and the stub that this app does not use; every number keeps its place."""
         used = {step.name for p in self.pipelines for step in p.steps if step.kind == "builtin"}
         return {
-            **{table: [cpu] * len(stub_and) for table, stub_and in CPU_BACKEND.items() for cpu in stub_and[BACKEND_CPU:]},
+            **{table: [entries[BACKEND_CPU]] * len(entries) for table, entries in BACKENDS.items()},
             APP_STAGES: self.stages,
             layer_tables.VALIDATE: layer_tables.validate_functions(self.variants),
             layer_tables.RUN: layer_tables.run_functions(self.variants),
@@ -125,7 +126,7 @@ class Image:
         """For this machine: what a Runtime calls."""
         from synapticos.engine import Build
 
-        return Build(HOST_ROOTS, tables=self.function_tables, **self.parameters)
+        return Build(HOST_ROOTS, tables=self.function_tables, **self.parameters)  # type: ignore[arg-type]
 
     def boot(self, e: Any, kernel: Any, memory: Any, tables: Any, containers: Any) -> Any:
         """Start the app on an engine: the kernel's Status."""
@@ -303,7 +304,7 @@ class _Writer:
         for size in image.frames:
             frames.append({"at": place if size else 0, "bytes": size})
             place += size
-        header = lang.pack(
+        header = _pack(
             rows.AppHeader,
             magic=rows.APP_MAGIC,
             version=rows.APP_VERSION,
@@ -313,7 +314,7 @@ class _Writer:
             jobs=len(jobs),
             binds=len(self.binds),
             result_bytes=image.result_bytes,
-            frames=b"".join(lang.pack(rows.FrameRow, **f) for f in frames),
+            frames=_rows(rows.FrameRow, frames),
             persistent_bytes=image.persistent,
             arena_bytes=image.arena_bytes,
             scratch_bytes=image.scratch,
@@ -344,8 +345,12 @@ def tensor_fields(spec: Spec) -> dict[str, Any]:
     }
 
 
+def _pack(struct: Any, /, **fields: Any) -> bytes:
+    return lang.pack(struct, **fields)
+
+
 def _rows(kind: Any, items: list[dict[str, Any]]) -> bytes:
-    return b"".join(lang.pack(kind, **item) for item in items)
+    return b"".join(_pack(kind, **item) for item in items)
 
 
 def _up(n: int) -> int:

@@ -25,7 +25,9 @@ def load_app(path: str | Path) -> App:
     try:
         spec.loader.exec_module(module)
     except UserError as error:
-        raise type(error)(_at(error, file)) if type(error) is UserError else error
+        if type(error) is not UserError:
+            raise
+        raise UserError(_at(error, file)) from None
     except SyntaxError as error:
         raise UserError(f"{error.filename}:{error.lineno}: {error.msg}") from None
     except Exception as error:

@@ -22,8 +22,6 @@ from synapticos.lang import (
     blob,
     check,
     console,
-    copy,
-    fill,
     fn,
     i32,
     ignore,
@@ -169,7 +167,6 @@ def write_frame(kernel: Kernel, job: u32, status: Status, name: Ptr[u8], start: 
 @fn
 def run_app(kernel: Kernel) -> Status:
     """Every frame of every job. Returns OK; IO if a file cannot be written; what submitting says."""
-    rows = view(RunRow, RUNS)
     name = local(u8, 8)
     jobs = local(u32, MAX_JOBS)
     ends = local(u32, MAX_JOBS)

@@ -17,7 +17,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, overload
 from synapticos import lang
 from synapticos.app.spec import DTYPES, LETTERS, WIDTHS, Spec
 from synapticos.errors import UserError
-from synapticos.lang.words import Marked, is_struct
+from synapticos.lang.words import Function, Marked, is_struct
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -46,7 +46,7 @@ class Stage(Generic[P, R]):
 
     def __init__(self, python: Callable[P, R]) -> None:
         self.python = python
-        self.function = lang.fn(python)
+        self.function = Function(python)
         self.__name__ = python.__name__
         self.__doc__ = python.__doc__
         self.__wrapped__ = python
@@ -192,7 +192,8 @@ def bind(
     if out is None or out.kind != "array":
         raise UserError(f"{where}: has no out; add one for its result, like out: Shaped[Array[f32], 64, 6]")
     holder = parameters.pop("cfg", None)
-    words, tensors = {}, {}
+    words: dict[str, Parameter] = {}
+    tensors: dict[str, Parameter] = {}
     by_name = {s.name: i for i, s in enumerate(before)}
     for p in parameters.values():
         (words if p.kind == "scalar" else tensors)[p.name] = p
@@ -310,7 +311,7 @@ def _write(binding: Binding, name: str) -> None:
         holders += ["", ""]
         body += [
             "    config = call.config",
-            f"    if config is None or call.config_bytes < {{args_bytes}}:",
+            "    if config is None or call.config_bytes < {args_bytes}:",
             "        return Status.INVAL",
             f"    args = view({camel}Args, config)",
         ]

@@ -4,6 +4,7 @@ Exit status: 0 yes, 1 no, 2 bad input, 130 interrupted.
 """
 
 import sys
+from typing import Any
 
 
 def main() -> None:
@@ -20,7 +21,7 @@ def invoke(arguments: list[str]) -> int:
     from synapticos.errors import UserError
 
     # typer carries its own click in some versions and shares one in others: the class is the one it raises.
-    usage_error = typer.BadParameter.__mro__[2]
+    usage_error: Any = typer.BadParameter.__mro__[2]
     as_json = "--json" in arguments
     try:
         result = build_command()(args=arguments, prog_name="syn", standalone_mode=False)
@@ -32,7 +33,7 @@ def invoke(arguments: list[str]) -> int:
     except typer.Exit as error:
         return error.exit_code
     except usage_error as error:
-        text = " ".join(error.format_message().split()).rstrip(".")  # type: ignore[attr-defined]
+        text = " ".join(error.format_message().split()).rstrip(".")
         return fail(f"{text}; syn --help lists what there is", as_json)
     except BrokenPipeError:  # syn ... | head
         sys.stderr.close()

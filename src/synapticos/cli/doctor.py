@@ -24,7 +24,7 @@ def command(
     from synapticos import toolchain
 
     freed = toolchain.cache_clear() if clear_cache else 0
-    things = [{"name": "python", "version": platform.python_version(), "for": "checked", "get": ""}]
+    things: list[dict[str, str | None]] = [{"name": "python", "version": platform.python_version(), "for": "checked", "get": ""}]
     for target, what, package in (
         ("host", "native: the kernel as a library of this machine", "gcc"),
         ("cortex-m33", "cortex-m: firmware", "gcc-arm-none-eabi"),
@@ -43,7 +43,7 @@ def command(
     if as_json:
         print_json({"ready": ready, "things": things, "cache": cache})
     else:
-        rows = [[t["name"], t["version"] or "missing", t["for"] + (f": {t['get']}" if t["get"] else "")] for t in things]
+        rows = [[t["name"], t["version"] or "missing", f"{t['for']}: {t['get']}" if t["get"] else t["for"]] for t in things]
         table("", ["what", "version", "for"], rows)
         print(f"cache: {cache['folder']}, {cache['bytes']:,} bytes (syn doctor --clear-cache deletes it)")
         if freed:

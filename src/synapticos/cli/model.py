@@ -33,7 +33,7 @@ def info(
     if optimize not in ("default", "none"):
         raise UserError(f"--optimize {optimize}: default or none")
     room = parse_bytes(ram, "--ram")
-    compiled = model.compile_model(importers.load(file), optimize=optimize)
+    compiled = model.compile_model(importers.load(file), optimize="none" if optimize == "none" else "default")
     need = compiled.info.ram
     fits = room is None or need <= room
     if as_json:

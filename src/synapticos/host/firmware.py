@@ -76,8 +76,9 @@ def build_firmware(app: App, board_name: str, compiler: str | None = None) -> Fi
         "LOG_LEVEL": 0,  # nobody reads it there
         "LOG_RECORDS": 1,
     }
-    made = Program.of([program.main], parameters, 4, image.lean_tables, blobs)
-    elf, texts = link_program(made, program.main, board, chain)
+    entry: Any = program.main
+    made = Program.of([entry], parameters, 4, image.lean_tables, blobs)
+    elf, texts = link_program(made, entry, board, chain)
     deepest = worst_stack(elf, made, "board_reset")
     if deepest.bytes > board.stack:
         raise UserError(f'app "{app.name}" on {board.name}: the stack may need {deepest.bytes:,} bytes, {board.stack:,} are available: {deepest}')
@@ -121,12 +122,14 @@ def check_ram(image: Image, board: Board, inputs: int) -> None:
 
 def _parts(image: Image, elf: bytes, sizes: dict[str, int], inputs: int) -> list[tuple[str, int, int]]:
     """What takes how much: networks and tables, layers and stages, the rest of the code; arena, input, the rest of RAM."""
-    from elftools.elf.elffile import ELFFile
     from io import BytesIO
+
+    from elftools.elf.elffile import ELFFile
+    from elftools.elf.sections import SymbolTableSection
 
     symbols: list[Any] = []
     table = ELFFile(BytesIO(elf)).get_section_by_name(".symtab")
-    if table is not None:
+    if isinstance(table, SymbolTableSection):
         symbols = [(s.name, s["st_size"]) for s in table.iter_symbols() if s["st_info"]["type"] == "STT_FUNC"]
     layer_code = sum(size for name, size in symbols if name.endswith(("_run", "_validate")) or "_stage" in name)
     networks, tables = len(image.containers), len(image.tables)
