@@ -46,6 +46,17 @@ def unit_of(function: Function) -> str:
     return "system" if module.startswith("synapticos.") and not module.startswith(_LAYERS) else "layers"
 
 
+def bare(kind: Type) -> str:
+    """The C type of an object of this type, not of a reference to it."""
+    return kind.name if isinstance(kind, StructType) else ctype(kind)
+
+
+def uses_of(made: ir.FnIR) -> list[Rom | Static]:
+    found: dict[Any, None] = {}
+    walk(made.body, lambda e: found.setdefault(e.thing) if isinstance(e, ir.GlobalRef) else None)
+    return list(found)
+
+
 def is_word(kind: Type) -> bool:
     """Passed as an address."""
     return not isinstance(kind, (Scalar, EnumType))
@@ -87,7 +98,8 @@ class CWriter:
                 called.setdefault(callee, set()).add(units[function])
             for table in made.tables:
                 tables.setdefault(table, set()).add(units[function])
-            walk(made.body, lambda e, u=units[function]: globals_.setdefault(e.thing, set()).add(u) if isinstance(e, ir.GlobalRef) else None)
+            for thing in uses_of(made):
+                globals_.setdefault(thing, set()).add(units[function])
         for table, where in tables.items():
             home = "system" if "system" in where else "layers"
             for entry in program.entries(table):
@@ -158,12 +170,11 @@ class CWriter:
     def data(self, thing: Rom | Static, shared: bool) -> list[str]:
         name = self.names.symbol(thing)
         if isinstance(thing, Static):
-            kind = self.static_type(thing)
+            whole = self.static_type(thing)
             extra = (f" __attribute__((aligned({thing.align})))" if thing.align else "") + (f' __attribute__((section("{thing.section}")))' if thing.section else "")
-            if isinstance(kind, ArrayType):
-                element = kind.element.name if isinstance(kind.element, StructType) else ctype(kind.element)
-                return [f"{element} {name}[{max(kind.count, 1)}]{extra};"]
-            return [f"{kind} {name}{extra};"]
+            if isinstance(whole, ArrayType):
+                return [f"{bare(whole.element)} {name}[{max(whole.count, 1)}]{extra};"]
+            return [f"{bare(whole)} {name}{extra};"]
         element = self.program.types.of(thing.element)
         if getattr(thing, "blob", False):
             data = self.program.blobs[thing]
@@ -235,8 +246,7 @@ class CWriter:
             if isinstance(thing, Static):
                 kind = self.static_type(thing)
                 if isinstance(kind, ArrayType):
-                    element = kind.element.name if isinstance(kind.element, StructType) else ctype(kind.element)
-                    out.append(f"extern {element} {self.names.symbol(thing)}[{max(kind.count, 1)}];")
+                    out.append(f"extern {bare(kind.element)} {self.names.symbol(thing)}[{max(kind.count, 1)}];")
                 else:
                     out.append(f"extern {kind} {self.names.symbol(thing)};")
             elif not getattr(thing, "blob", False):

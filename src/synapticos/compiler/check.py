@@ -10,7 +10,6 @@ from synapticos.lang.types import (
     BOOL,
     I32,
     U32,
-    U64,
     VOID,
     ArrayType,
     EnumType,
@@ -216,11 +215,17 @@ class FunctionChecker(ExprChecker):
                 e = self.expr(node.value)
                 return self.begin(node, self.declare(target, self.born(e, target, node.value)), e)
             self.may_assign(local, target)
+            self.changes(node)
             value = self.value(node.value, local.type)
             self.assigned_now(local, value)
             return ir.Assign(self.pos(node), ir.LocalRef(self.pos(target), local.type, local), value)
+        self.changes(node)
         place = self.place(target)
         return ir.Assign(self.pos(node), place, self.value(node.value, place.type))
+
+    def changes(self, node: ast.Assign) -> None:
+        if ast.unparse(node.targets[0]) == ast.unparse(node.value):
+            raise Refused(self.pos(node), f"{ast.unparse(node.value)} is assigned to itself", fix="delete the line")
 
     def place(self, node: ast.expr) -> ir.Expr:
         """A field or element that may be stored to."""
@@ -385,7 +390,9 @@ class FunctionChecker(ExprChecker):
         return [ir.Do(self.pos(node), ir.Call(self.pos(node), result, target, [receiver, level, number, count, *raws]))]
 
     def console(self, node: ast.Call) -> list[ir.Stmt]:
-        from synapticos.kernel import text as module
+        from synapticos.kernel import text
+
+        module: Any = text
 
         self.arity(node, 1)
         _, values = self.text_parts(node.args[0])
@@ -405,12 +412,14 @@ class FunctionChecker(ExprChecker):
         tail = ""
         literal = node.args[0]
         if isinstance(literal, ast.Constant):
-            tail = literal.value
+            tail = str(literal.value)
         elif isinstance(literal, ast.JoinedStr) and literal.values and isinstance(literal.values[-1], ast.Constant):
             tail = str(literal.values[-1].value)
         for value, form, before in values:
             write(before)
             e = self.expr(value)
+            if isinstance(e.type, EnumType):  # its number
+                e = ir.Convert(e.pos, e.type.base, "widen", e)
             zero, base, width = form.startswith("0"), 10, form.lstrip(">")
             if width.endswith("x"):
                 base, width = 16, width[:-1]

@@ -334,6 +334,7 @@ class FunctionEmitter:
         kind = s.local.type
         assert isinstance(kind, Scalar)
         constant = isinstance(s.stop, ir.Const)
+        empty = isinstance(s.stop, ir.Const) and isinstance(s.start, ir.Const) and not len(range(s.start.value, s.stop.value, s.step))
         past = (s.stop.lo + s.step + 1, s.stop.hi + s.step - 1)[s.step > 0]  # the furthest that the variable goes
         if abs(s.step) != 1 and (constant or s.step < 0) and not kind.low <= past <= kind.high:
             self.counted(s)
@@ -349,12 +350,14 @@ class FunctionEmitter:
         if unsure:
             extra += f", {name}_fits = syn_loop_{kind.name}({stop}, {number(kind.high - s.step + 1, kind)}, {self.at(s)})"
         test = f"{name} {'<' if s.step > 0 else '>'} {stop}"
-        if constant and isinstance(s.start, ir.Const) and not len(range(s.start.value, s.stop.value, s.step)):
+        if empty:
             test = "false"
         self.put(s.pos.line, f"for ({ctype(kind)} {name} = {self.value(s.start)}{extra}; {test}; {step}) {{")
         self.depth += 1
         if unsure:
             self.put(s.pos.line, f"(void){name}_fits;")
+        if empty and s.local not in self.read:
+            self.put(s.pos.line, f"(void){name};")
         self.body(s.body)
         self.close()
 
@@ -512,7 +515,7 @@ class FunctionEmitter:
         text, precedence = "", POSTFIX
         for length, index in zip(kind.dims, indices, strict=False):
             mine, p = self.e(index)
-            if self.names.checks and not (0 <= index.lo and index.hi < length):
+            if self.names.checks and not (index.lo >= 0 and index.hi < length):
                 mine, p = f"syn_index({mine}, {length}u, {self.at(index)})", POSTFIX
             if text:
                 mine = f"{text if precedence >= 13 else f'({text})'} * {length} + {mine if p > 12 else f'({mine})'}"
@@ -602,7 +605,9 @@ class FunctionEmitter:
             return f"-{a}", UNARY
         if e.op == "-" and e.checked and self.names.checks and not e.wraps:
             return f"syn_sub_{kind.name}(0, {self.value(e.a)}, {self.at(e)})", POSTFIX
-        if kind.size < 4 and (e.checked or (e.op == "~" and not kind.signed)):
+        if kind.size < 4 and e.op == "~" and not kind.signed:
+            return f"{a} ^ {kind.high:#x}", _PREC["^"]  # a cast of ~ would do, but gcc warns where it is compared
+        if kind.size < 4 and e.checked:
             return f"({_C[kind.name]}){e.op}{a}", UNARY
         return f"{e.op}{a}", UNARY
 
@@ -614,12 +619,6 @@ class FunctionEmitter:
         a, b = (f"({self.value(x)})" if isinstance(x, ir.Not) else self.operand(x, 11) for x in (e.a, e.b))
         if self.names.checks and e.a.type is F32:
             a, b = (x if isinstance(y, ir.Const) else f"syn_not_nan({x}, {self.at(e)})" for x, y in ((a, e.a), (b, e.b)))
-        answer = _decided(e)
-        if answer is None and a == b and "(" not in a and e.a.type is not F32:
-            answer = e.op in ("==", "<=", ">=")
-        if answer is not None:  # gcc and clang warn at what cannot be otherwise
-            effects = [x for x, y in ((a, e.a), (b, e.b)) if not isinstance(y, ir.Const)][:1]
-            return "(" + "".join(f"(void)({x}), " for x in effects) + f"{'true' if answer else 'false'})", POSTFIX
         return f"{a} {e.op} {b}", p
 
     def e_IsNone(self, e: ir.IsNone) -> tuple[str, int]:
@@ -653,9 +652,9 @@ class FunctionEmitter:
             if self.names.checks:
                 low = real(float(kind.low) - 1.0) if kind.size < 4 else real(-1.0) if not kind.signed else real(_below(float(kind.low)))
                 return f"({target})syn_fit_f({self.value(inner)}, {low}, {real(float(kind.high + 1))}, {self.at(e)})", UNARY
-            return f"({target}){self.operand(inner, UNARY)}", UNARY
+            return self.cast(target, inner)
         if kind.kind == "float":
-            return f"(float){self.operand(inner, UNARY)}", UNARY
+            return self.cast("float", inner)
         if e.kind == "widen":
             have = inner.type.base if isinstance(inner.type, EnumType) else inner.type
             assert isinstance(have, Scalar)
@@ -663,12 +662,12 @@ class FunctionEmitter:
                 return self.e(inner)
             if isinstance(inner, ir.Const) and isinstance(inner.type, Scalar):
                 return number(inner.value, kind), POSTFIX
-            return f"({target}){self.operand(inner, UNARY)}", UNARY
+            return self.cast(target, inner)
         if e.kind == "sat":
             have = inner.type
             assert isinstance(have, Scalar)
             if e.safe:
-                return f"({target}){self.operand(inner, UNARY)}", UNARY
+                return self.cast(target, inner)
             if have.signed:
                 wide = "i64" if have.size == 8 else "i32"
                 unit_ = _scalar(wide)
@@ -686,9 +685,20 @@ class FunctionEmitter:
             if signed:
                 return f"({target})syn_fit_i({self.value(inner)}, {number(max(kind.low, -(1 << 63)), _scalar('i64'))}, {number(min(kind.high, (1 << 63) - 1), _scalar('i64'))}, {self.at(e)})", UNARY
             return f"({target})syn_fit_u({self.value(inner)}, {number(kind.high, _scalar('u64'))}, {self.at(e)})", UNARY
+        if e.kind == "wrap":
+            if inner.type is kind and kind.size >= 4:
+                return self.e(inner)
+            while isinstance(inner, ir.Convert) and inner.kind == "wrap" and inner.type.size >= kind.size:
+                inner = inner.a
+            if inner.type is kind and not (isinstance(inner, ir.Bin) and inner.wraps):
+                return self.e(inner)
         if isinstance(inner, ir.Const) and isinstance(inner.type, Scalar) and kind.low <= inner.value <= kind.high and not inner.name:
             return number(inner.value, kind), POSTFIX if inner.value >= 0 else UNARY
-        return f"({target}){self.operand(inner, UNARY)}", UNARY
+        return self.cast(target, inner)
+
+    def cast(self, target: str, e: ir.Expr) -> tuple[str, int]:
+        text = self.operand(e, UNARY)
+        return text if text.startswith(f"({target})") else f"({target}){text}", UNARY
 
     def call(self, e: ir.Expr, outs: list[str]) -> str:
         assert isinstance(e, (ir.Call, ir.TableCall))
@@ -722,7 +732,9 @@ class FunctionEmitter:
                 return f"{self.operand(e.args[0], 13)} {'/' if e.name[0] == 'd' else '%'} {self.operand(b, UNARY)}", 13
             return f"syn_{e.name}_{unit(e.type)}({args[0]}, {args[1]}, {self.at(e)})", POSTFIX
         if e.name == "copy":
-            return f"__builtin_memmove({args[0]}, {args[1]}, {e.args[0].type.size}u)", POSTFIX
+            name = e.args[0].type.name if isinstance(e.args[0].type, StructType) else ""
+            # The same or apart: checked runs trap where the two overlap.
+            return f"__builtin_memcpy({args[0]}, {args[1]}, {f'sizeof({name})' if name else e.args[0].type.size})", POSTFIX
         if e.name == "aligned":
             return f"((uintptr_t){self.operand(e.args[0], UNARY)} & ({args[1]} - 1u)) == 0", 9
         if e.name == "move":
@@ -811,33 +823,6 @@ def _born(body: list[ir.Stmt]) -> list[str]:
 def _loud(name: str) -> bool:
     """Written as constants are."""
     return name.isupper() or name.replace("_", "").isupper()
-
-
-def _c_range(e: ir.Expr) -> tuple[int, int]:
-    """The values that a C compiler sees that an integer expression may have."""
-    while isinstance(e, ir.Convert) and e.kind in ("widen", "exact") and e.safe:
-        e = e.a
-    if isinstance(e, (ir.Const, ir.Builtin)) or (isinstance(e, ir.Bin) and e.op in ("&", "%", ">>")):
-        return e.lo, e.hi
-    kind = e.type.base if isinstance(e.type, EnumType) else e.type
-    return (kind.low, kind.high) if isinstance(kind, Scalar) and kind.kind == "int" else (-(1 << 64), 1 << 64)
-
-
-def _decided(e: ir.Compare) -> bool | None:
-    """The answer of a comparison with a constant that can only have one."""
-    if isinstance(e.a, ir.Const) == isinstance(e.b, ir.Const) or not isinstance(e.a.type, (Scalar, EnumType)) or e.a.type is F32 or e.a.type is BOOL:
-        return None
-    (low, high), (least, most) = _c_range(e.a), _c_range(e.b)
-    op = e.op
-    if op in ("==", "!="):
-        return (op == "!=") if high < least or most < low else None
-    if op in (">", ">="):
-        (low, high), (least, most), op = (least, most), (low, high), {">": "<", ">=": "<="}[op]
-    if high < least or (op == "<=" and high <= least):
-        return True
-    if low > most or (op == "<" and low >= most):
-        return False
-    return None
 
 
 def _jumps(body: list[ir.Stmt]) -> bool:

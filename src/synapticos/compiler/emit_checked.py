@@ -7,7 +7,19 @@ from typing import Any
 
 from synapticos.lang.checked import Places, helpers
 from synapticos.lang.memory import P, Q, R, new_region
-from synapticos.lang.types import BOOL, F32, VOID, ArrayType, EnumType, OptType, PtrType, Scalar, StructType, TupleType, Type
+from synapticos.lang.types import (
+    BOOL,
+    F32,
+    VOID,
+    ArrayType,
+    EnumType,
+    OptType,
+    PtrType,
+    Scalar,
+    StructType,
+    TupleType,
+    Type,
+)
 from synapticos.lang.words import Function, Rom, Static, Table
 
 from . import ir
@@ -56,7 +68,7 @@ class Checked:
                     line = lines[min(node.lineno, len(lines)) - 1]
                     node.lineno = node.end_lineno = line  # type: ignore[attr-defined]
                     node.col_offset = node.end_col_offset = 0  # type: ignore[attr-defined]
-            exec(compile(tree, function.file, "exec"), self.names)  # noqa: S102 - our own code
+            exec(compile(tree, function.file, "exec"), self.names)
         for hal in self.program.hals():
             self.names.setdefault("f_" + hal.c_name, self._hal(hal))
         for table in self.program.tables:
@@ -257,7 +269,7 @@ class Emitter:
         text = ""
         for length, index in zip(kind.dims, at, strict=False):
             mine = self.e(index)
-            if not (0 <= index.lo and index.hi < length):
+            if not (index.lo >= 0 and index.hi < length):
                 mine = f"(_i if 0 <= (_i := {mine}) < {length} else _ix(_i, {length}, {self.place(index)}))"
             text = f"({text} * {length} + {mine})" if text else mine
         return text
@@ -409,7 +421,7 @@ class Emitter:
             return f"((({inner}) + {half} & {mask}) - {half})" if kind.signed else f"({inner} & {mask})"
         inner = self.e(e.a)
         if kind.kind == "float":
-            return f"float({inner})" if -(1 << 24) <= e.a.lo and e.a.hi <= 1 << 24 else f"_to_float({inner}, {self.place(e)})"
+            return f"float({inner})" if e.a.lo >= -(1 << 24) and e.a.hi <= 1 << 24 else f"_to_float({inner}, {self.place(e)})"
         if e.a.type is F32:
             if e.kind == "sat":
                 return f"_sat_float({inner}, {kind.low}, {kind.high})"
@@ -491,7 +503,7 @@ class Emitter:
         if e.name == "aligned":
             return f"(_address({args[0]}) & ({args[1]} - 1) == 0)"
         if e.name == "copy":
-            return f"_copy({args[0]}, {args[1]}, {e.args[0].type.size})"
+            return f"_copy_apart({args[0]}, {args[1]}, {e.args[0].type.size}, {place})"
         if e.name in ("fill", "move"):
             return f"_{e.name}({', '.join(args)}, {place})"
         if e.name == "load_acquire":

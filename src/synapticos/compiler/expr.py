@@ -116,7 +116,12 @@ class ExprChecker:
     def type_of(self, node: ast.expr) -> Type:
         """The type that an annotation names."""
         try:
-            annotation = eval(compile(ast.Expression(node), self.file, "eval"), self.globals)  # noqa: S307 - the module's own text
+            annotation = eval(compile(ast.Expression(node), self.file, "eval"), self.globals)
+<<<<<<< compiler/expr.py
+            if isinstance(annotation, str):
+                annotation = eval(annotation, self.globals)
+=======
+>>>>>>> /work/main/src/synapticos/compiler/expr.py
         except Exception as error:
             raise Refused(self.pos(node), f"this annotation cannot be read: {error}", fix="name a type of the language") from None
         try:
@@ -156,7 +161,7 @@ class ExprChecker:
             if isinstance(a, bool) or isinstance(b, bool):
                 raise NotConstant
             try:
-                return eval(f"a {_op_text(node.op)} b", {"a": a, "b": b}), ""  # noqa: S307
+                return eval(f"a {_op_text(node.op)} b", {"a": a, "b": b}), ""
             except Exception as error:
                 raise Refused(self.pos(node), f"this constant has no value: {error}", fix="change the operands") from None
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords and self.find(node.func.id) is None:
@@ -315,6 +320,8 @@ class ExprChecker:
             return ir.GlobalRef(pos, self.types.array(self.types.of(thing.element), thing.shape), thing)
         if isinstance(thing, Static):
             kind = self.types.of(thing.type)
+            if thing.count is None and not isinstance(kind, StructType):
+                raise Refused(pos, f"{thing.name} is one {kind}, and storage is a struct or an array", fix=f"static({kind}, 1), and {thing.name}[0]")
             if thing.count is not None:
                 kind = self.types.array(kind, (self.types.number(thing.count),))
             return ir.GlobalRef(pos, kind, thing)
@@ -419,6 +426,11 @@ class ExprChecker:
             else:
                 b = self.expr(right, want)
                 a = self.expr(left, b.type)
+        elif a.type is not b.type and isinstance(a, ir.Const) and isinstance(b, ir.Const):
+            # Two bare numbers: one type that holds both.
+            values = (a.value, b.value)
+            kind = F32 if any(isinstance(v, float) for v in values) else next((t for t in (U32, I32, I64) if t.low <= min(values) and max(values) <= t.high), a.type)
+            a, b = self.literal(left, kind) or a, self.literal(right, kind) or b
         if a.type is b.type:
             return a, b
         for x, y in ((a, b), (b, a)):
@@ -474,6 +486,8 @@ class ExprChecker:
                 raise Refused(b.pos, f"a shift count is unsigned, and this is {b.type}", self.origin(b, right), fix=f"convert it: u32({ast.unparse(right)})")
             if isinstance(b, ir.Const) and not 0 <= b.value < kind.bits:  # type: ignore[attr-defined]
                 raise Refused(b.pos, f"a shift by {b.value} is outside {kind}", fix=f"use 0 to {kind.bits - 1}")  # type: ignore[attr-defined]
+            if b.lo >= kind.bits:  # type: ignore[attr-defined]
+                raise Refused(b.pos, f"a shift by {b.lo} or more is outside {kind}", fix=f"use 0 to {kind.bits - 1}")  # type: ignore[attr-defined]
             most = min(b.hi, kind.bits - 1)  # type: ignore[attr-defined]
             if op == ">>":
                 made.checked = b.hi >= kind.bits  # type: ignore[attr-defined]
@@ -648,7 +662,13 @@ class ExprChecker:
             raise Refused(self.pos(node), f"{kind}(...) takes a number, and this is {e.type}", self.origin(e, node.args[0]), fix="write `1 if x else 0` for a bool")
         if e.type is kind:
             return e
-        return ir.Convert(self.pos(node), kind, "exact", e)
+        made = ir.Convert(self.pos(node), kind, "exact", e)
+        if isinstance(e, ir.Const) and is_int(kind):
+            whole = int(e.value) if e.value == e.value and abs(e.value) != float("inf") else kind.high + 1
+            if not kind.low <= whole <= kind.high:
+                raise Refused(e.pos, f"{e.value} does not fit {kind}", f"{kind} holds {kind.low} to {kind.high}", fix="use a wider type, or wrap()")
+            return ir.Const(made.pos, kind, whole, e.name if is_int(e.type) else "")
+        return made
 
     def word_wrap(self, node: ast.Call, want: Type | None) -> ir.Expr:
         self.arity(node, 2)
@@ -657,16 +677,21 @@ class ExprChecker:
             raise Refused(self.pos(node), f"wrap makes integers, not {kind}", fix="name an integer width")
         unit = _UNSIGNED[max(kind.size, 4)]
         inner = self.modular(node.args[1], unit)
-        made = ir.Convert(self.pos(node), kind, "wrap", inner)
-        return made
+        if isinstance(inner, ir.Const):
+            value = inner.value & ((1 << kind.bits) - 1)  # type: ignore[attr-defined]
+            value -= (value > kind.high) << kind.bits  # type: ignore[attr-defined, operator]
+            return ir.Const(self.pos(node), kind, value, inner.name if value == inner.value else "")
+        if inner.type is kind and isinstance(inner, ir.Convert):
+            return inner
+        return ir.Convert(self.pos(node), kind, "wrap", inner)
 
     def modular(self, node: ast.expr, unit: Scalar) -> ir.Expr:
         """An expression modulo 2^n: `unit` is u32 or u64."""
-        made = self.literal(node, None) if self.is_literal(node) else None
-        if made is not None:
-            if not isinstance(made, ir.Const) or not isinstance(made.value, int):
-                raise Refused(made.pos, "wrap takes integers", fix="convert first")
-            return ir.Const(made.pos, unit, made.value & unit.high)
+        if self.is_literal(node):
+            value, name = self.constant(node)
+            if not isinstance(value, int) or isinstance(value, bool):
+                raise Refused(self.pos(node), f"wrap takes integers, and this is {'bool' if isinstance(value, bool) else 'f32'}", fix="convert it first")
+            return ir.Const(self.pos(node), unit, value & unit.high, name if 0 <= value <= unit.high else "")
         if isinstance(node, ast.BinOp) and type(node.op) in _BINARY:
             op = _BINARY[type(node.op)]
             if op in _MODULAR:
@@ -689,6 +714,8 @@ class ExprChecker:
             e = ir.Convert(e.pos, e.type.base, "widen", e)
         if not is_int(e.type):
             raise Refused(e.pos, f"wrap takes integers, and this is {e.type}", self.origin(e, node), fix="convert it first")
+        if isinstance(e, ir.Const):
+            return ir.Const(e.pos, unit, e.value & unit.high)
         return ir.Convert(e.pos, unit, "wrap", e) if e.type is not unit else e
 
     def is_literal(self, node: ast.expr) -> bool:
@@ -863,7 +890,8 @@ class ExprChecker:
             return node.value.replace("{", "{{").replace("}", "}}"), []
         if not isinstance(node, ast.JoinedStr):
             raise Refused(self.pos(node), "text here is a string or an f-string", fix='write f"..."')
-        text, values, before = "", [], ""
+        text, before = "", ""
+        values: list[tuple[ast.expr, str, str]] = []
         for part in node.values:
             if isinstance(part, ast.Constant):
                 text += str(part.value).replace("{", "{{").replace("}", "}}")

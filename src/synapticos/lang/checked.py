@@ -201,6 +201,12 @@ def helpers(places: Places, short: Any) -> dict[str, Any]:
         (a, i), (b, j) = where(dst), where(src)
         a.buffer[i : i + size] = bytes(b.buffer[j : j + size])
 
+    def copy_apart(dst: Any, src: Any, size: int, place: int) -> None:
+        (a, i), (b, j) = where(dst), where(src)
+        if a is b and i != j and abs(i - j) < size:
+            raise trap(place, f"{a.name}: the copy overlaps what it copies")
+        a.buffer[i : i + size] = b.buffer[j : j + size]
+
     def where(x: Any) -> tuple[Region, int]:
         return (x.r, x.o) if isinstance(x, (R, Q)) else (x.r, x.at * SIZE[x.k])
 

@@ -26,7 +26,7 @@ def layout(cls: Any, types: Types | None = None) -> list[tuple[str, int, Type]]:
     return [(f.name, f.offset, f.type) for f in kind.fields]
 
 
-def pack(cls: Any, types: Types | None = None, **fields: Any) -> bytes:
+def pack(cls: Any, types: Types | None = None, /, **fields: Any) -> bytes:
     """The struct's bytes; a field not named is 0. Raises ValueError for a name or value that does not fit."""
     kind = of(cls, types)
     assert isinstance(kind, StructType)

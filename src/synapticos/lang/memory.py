@@ -35,7 +35,7 @@ class Region:
         if code is None:
             raise AttributeError(kind)
         unit = {"B": 1, "b": 1, "H": 2, "h": 2, "I": 4, "i": 4, "f": 4, "Q": 8, "q": 8}[code]
-        view = self.buffer[: len(self.buffer) // unit * unit].cast("B").cast(code)
+        view = self.buffer[: len(self.buffer) // unit * unit].cast("B").cast(code)  # type: ignore[call-overload]
         setattr(self, kind, view)
         return view
 

@@ -203,7 +203,7 @@ class Types:
                 raise BadType("a union may only be of one reference and None: S | None")
             return self.optional(self.of(inner[0]))
         if origin is tuple:
-            return self.tuple(tuple(self.of(a) for a in typing.get_args(annotation)))
+            return self.results(tuple(self.of(a) for a in typing.get_args(annotation)))
         if origin is typing.Final:
             return self.of(typing.get_args(annotation)[0])
         if origin is _callable_origin:
@@ -236,7 +236,7 @@ class Types:
     def array(self, element: Type, dims: tuple[int, ...]) -> ArrayType:
         return self._keep(("array", element, dims), lambda: ArrayType(element, dims))
 
-    def tuple(self, items: tuple[Type, ...]) -> TupleType:
+    def results(self, items: tuple[Type, ...]) -> TupleType:
         return self._keep(("tuple", items), lambda: TupleType(items))
 
     def fn(self, parameters: tuple[Type, ...], result: Type) -> FnType:
@@ -294,4 +294,4 @@ class Types:
         return made
 
 
-_callable_origin = typing.get_origin(words.Fn[[int], int])
+_callable_origin = typing.get_origin(words.Fn[[int], int])  # type: ignore[type-arg, misc, valid-type]
