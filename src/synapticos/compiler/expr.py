@@ -117,11 +117,8 @@ class ExprChecker:
         """The type that an annotation names."""
         try:
             annotation = eval(compile(ast.Expression(node), self.file, "eval"), self.globals)
-<<<<<<< compiler/expr.py
             if isinstance(annotation, str):
                 annotation = eval(annotation, self.globals)
-=======
->>>>>>> /work/main/src/synapticos/compiler/expr.py
         except Exception as error:
             raise Refused(self.pos(node), f"this annotation cannot be read: {error}", fix="name a type of the language") from None
         try:
