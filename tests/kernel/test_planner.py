@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from synapticos.kernel.note import Note
 from synapticos.kernel.planner import BufferPlan, PlanLayer, plan_buffers
 from synapticos.kernel.status import Status
-from synapticos.lang import u16, u32
+from synapticos.lang import u16
 
 ENOUGH = 0xFFFFFFFF
 SIZES = [1024, 2048, 1024, 1024, 256, 1024, 768, 16]
