@@ -33,6 +33,10 @@ def noise(graph: Graph, cases: int) -> list[list[np.ndarray]]:
     for case in range(cases):
         arrays = []
         for i, tensor in enumerate(graph.inputs):
+            if tensor.dtype == "float32":
+                array = _reals(case, i, tensor.elements).reshape(tensor.shape)
+                arrays.append(array)
+                continue
             limits = np.iinfo(tensor.dtype)
             if case < 2:
                 array = np.full(tensor.shape, limits.min if case == 0 else limits.max, tensor.dtype)
@@ -42,6 +46,20 @@ def noise(graph: Graph, cases: int) -> list[list[np.ndarray]]:
             arrays.append(array)
         made.append(arrays)
     return made
+
+
+def _reals(case: int, i: int, count: int) -> np.ndarray:
+    """As `noise`, of reals from -1 to 1."""
+    if case < 2:
+        return np.full(count, -1 if case == 0 else 1, np.float32)
+    words = np.random.PCG64([SEED, case, i]).random_raw(count)
+    return ((words >> np.uint64(40)).astype(np.float32) / np.float32(1 << 23) - np.float32(1)).astype(np.float32)
+
+
+def fresh(path: Path, cases: int) -> list[bool]:
+    """For each stored case, whether it begins with the state cleared; else it goes on from the case before."""
+    with np.load(path) as file:
+        return [bool(f) for f in file["fresh"][:cases]] if "fresh" in file else [True] * cases
 
 
 def stored(graph: Graph, path: Path, cases: int) -> list[list[np.ndarray]]:
@@ -55,22 +73,30 @@ class Judge:
     """TensorFlow Lite Micro with every tensor kept."""
 
     def __init__(self, data: bytes):
+        self.data = data
+        self.start()
+
+    def start(self) -> None:
+        """A new interpreter: its `reset` does not clear every kind of state."""
         from tflite_micro.python.tflite_micro import runtime
 
         self.interpreter = runtime.Interpreter.from_bytes(
-            data,
+            self.data,
             intrepreter_config=runtime.InterpreterConfig.kPreserveAllTensors,  # spelled so
             arena_size=ARENA,
         )
+        self.used = False
 
-    def run(self, graph: Graph, inputs: list[np.ndarray]) -> dict[int, np.ndarray]:
-        """Every operator's results, by the tensors' numbers in the file."""
-        self.interpreter.reset()
+    def run(self, graph: Graph, inputs: list[np.ndarray], fresh: bool = True) -> dict[int, np.ndarray]:
+        """Every operator's results, and the states it changes, by the tensors' numbers in the file."""
+        if fresh and self.used:
+            self.start()
+        self.used = True
         for i, array in enumerate(inputs):
             self.interpreter.set_input(array, i)
         self.interpreter.invoke()
         # Numbers come from the checked graph: one out of range would end the process.
-        return {t.number: self.tensor(t.number) for op in graph.ops for t in op.outputs}
+        return {t.number: self.tensor(t.number) for op in graph.ops for t in op.outputs if t.number >= 0}
 
     def tensor(self, number: int) -> np.ndarray:
         return np.array(self.interpreter.GetTensor(number, 0)["tensor_data"])
@@ -91,8 +117,9 @@ def judge(data: bytes, name: str, npz: Path | None, cases: int) -> dict[str, Any
     answers = []
     for source, inputs in sets.items():
         results[source] = []
-        for arrays in inputs:
-            made = who.run(graph, arrays)
+        starts = fresh(npz, cases) if npz is not None and source == "stored" else [True] * len(inputs)
+        for arrays, start in zip(inputs, starts, strict=False):
+            made = who.run(graph, arrays, start)
             results[source].append({str(number): digest(array) for number, array in made.items()})
             if source == "noise":
                 small = [t.number for t in graph.outputs if t.bytes <= MAX_ANSWER]

@@ -28,6 +28,9 @@ DTYPE_INT16: Final[u8] = 2
 DTYPE_FLOAT16: Final[u8] = 3
 DTYPE_FLOAT32: Final[u8] = 4
 DTYPE_INT32: Final[u8] = 5
+# Inside a model only: no stage takes them, so they are no model's output.
+DTYPE_UINT32: Final[u8] = 6
+DTYPE_UINT64: Final[u8] = 7
 
 # Where a tensor lies.
 SPACE_CONSTS: Final[u8] = 0  # the container's constants

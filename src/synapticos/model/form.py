@@ -9,7 +9,8 @@ from synapticos.kernel.layers import LAYERS
 from synapticos.kernel.layers.variants import LayerPlan, Unsupported
 from synapticos.model.graph import Op
 
-ALIASES = frozenset({"RESHAPE"})  # no step: the result is the input under another shape
+# no step: the result is the input under another shape
+ALIASES = frozenset({"EXPAND_DIMS", "READ_VARIABLE", "RESHAPE", "SQUEEZE"})
 
 
 class Cannot(Exception):

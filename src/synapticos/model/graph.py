@@ -23,6 +23,8 @@ DTYPES = {  # name -> bytes an element; a type's number in a container is its pl
     "float16": 2,
     "float32": 4,
     "int32": 4,
+    "uint32": 4,
+    "uint64": 8,
 }
 
 
@@ -42,7 +44,8 @@ class Tensor:
     zero: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int32))
     axis: int = 0  # the dimension whose channels the scales belong to
     data: np.ndarray | None = None  # a constant's values
-    number: int = -1  # in the file it came from
+    number: int = -1  # in the file it came from; -1: it is no tensor there
+    state: bool = False  # kept from run to run, and real 0 before the first
 
     @property
     def elements(self) -> int:
@@ -69,7 +72,7 @@ class Op:
 
     @property
     def activations(self) -> list[Tensor]:
-        """The inputs that are computed or handed in, not stored."""
+        """The inputs that are computed, handed in or kept, not stored."""
         return [t for t in self.inputs if t is not None and t.data is None]
 
     def __str__(self) -> str:
@@ -114,11 +117,13 @@ class Graph:
             known.add(tensor)
         for op in self.ops:
             for tensor in op.activations:
-                if tensor not in known:
+                if tensor not in known and not tensor.state:
                     raise UserError(
                         f"{self.where}: {op} reads {tensor} before anything writes it; export the model again"
                     )
             for tensor in op.outputs:
+                if tensor.state:
+                    continue
                 if tensor.data is not None or tensor in known:
                     fact = "a constant" if tensor.data is not None else "already written or an input"
                     raise UserError(f"{self.where}: {op} writes {tensor}, which is {fact}; export the model again")

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from synapticos.errors import UserError
 from synapticos.model.form import ALIASES
 from synapticos.model.graph import Graph, Op, Tensor
@@ -35,8 +37,9 @@ def lower(graph: Graph, *, fuse: bool = True, join: bool = True) -> Program:
     graph.check()
     ops = _without_unused(_fuse_padding(graph), graph) if fuse else graph.ops
     program = Program([])
+    stale = _read_too_late(ops, graph)
     for op in ops:
-        if op.kind in ALIASES:
+        if op.kind in ALIASES and op not in stale:
             (x,) = op.activations
             program.parts[op.outputs[0]] = (x, 0)
         else:
@@ -48,6 +51,23 @@ def lower(graph: Graph, *, fuse: bool = True, join: bool = True) -> Program:
     if join:
         _join(program, given)
     return program
+
+
+def _read_too_late(ops: list[Op], graph: Graph) -> set[Op]:
+    """The READ_VARIABLEs whose result is still needed when the variable has a new value: they must copy."""
+    source: dict[Tensor, Op] = {}  # what shares a variable's bytes: the READ it came from
+    overwritten: set[Op] = set()
+    stale: set[Op] = set()
+    for op in ops:
+        stale.update(source[t] for t in op.activations if t in source and source[t] in overwritten)
+        if op.kind == "READ_VARIABLE":
+            source[op.outputs[0]] = op
+        elif op.kind in ALIASES and op.activations[0] in source:
+            source[op.outputs[0]] = source[op.activations[0]]
+        for state in op.outputs:
+            if state.state:
+                overwritten.update(r for r in source.values() if r.inputs[0] is state)
+    return stale | {source[t] for t in graph.outputs if t in source}
 
 
 def _fuse_padding(graph: Graph) -> list[Op]:
@@ -72,7 +92,7 @@ def _without_unused(ops: list[Op], graph: Graph) -> list[Op]:
     needed = set(graph.outputs)
     kept = []
     for op in reversed(ops):
-        if needed.intersection(op.outputs):
+        if needed.intersection(op.outputs) or any(t.state for t in op.outputs):
             kept.append(op)
             needed.update(op.activations)
     return kept[::-1]
@@ -84,7 +104,11 @@ def _pads_picture(op: Op) -> bool:
     assert x is not None
     if len(sides) != 4 or sides[0] != [0, 0] or sides[3] != [0, 0]:
         return False
-    return bool(x.scale.size and y.scale.size and x.scale[0] == y.scale[0] and x.zero[0] == y.zero[0])
+    return bool(x.dtype == "int8" and _same_scale(x, y))
+
+
+def _same_scale(x: Tensor, y: Tensor) -> bool:
+    return np.array_equal(x.scale, y.scale) and np.array_equal(x.zero, y.zero)
 
 
 def _join(program: Program, given: set[Tensor]) -> None:
@@ -108,10 +132,10 @@ def _joinable(program: Program, op: Op, given: set[Tensor]) -> bool:
     roots = []
     at = 0
     for x in op.inputs:
-        if x is None or x.data is not None or x.scale[0] != y.scale[0] or x.zero[0] != y.zero[0]:
+        if x is None or x.data is not None or not _same_scale(x, y):
             return False
         root, offset = program.root(x)
-        if root in given or offset != 0 or root.bytes != x.bytes or at % ALIGN != 0:
+        if root in given or root.state or offset != 0 or root.bytes != x.bytes or at % ALIGN != 0:
             return False
         roots.append(root)
         at += x.bytes

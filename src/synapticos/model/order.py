@@ -54,7 +54,7 @@ def flow(graph: Graph, program: Program) -> Flow:
 
     def buffer(tensor: Tensor) -> int | None:
         root, _ = program.root(tensor)
-        if root in given:
+        if root in given or root.state:
             return None
         if root not in number:
             number[root] = len(roots)
@@ -69,8 +69,14 @@ def flow(graph: Graph, program: Program) -> Flow:
     # A buffer may be written in parts by several steps. Readers of one part need only its writer; a reader of the
     # whole (after a joined concatenation) needs them all.
     writers: dict[int, list[tuple[int, int, int]]] = {}  # buffer: (from, to, step)
+    touched: dict[Tensor, list[tuple[int, bool]]] = {}  # state: steps that touch it, and whether they write it
     for step, op in enumerate(program.steps):
         needs: set[int] = set()
+        for tensors, writing in ((op.activations, False), (op.outputs, True)):
+            for state in {program.root(t)[0] for t in tensors if program.root(t)[0].state}:
+                users_of = touched.setdefault(state, [])
+                needs |= {s for s, wrote in users_of if (writing or wrote) and s != step}
+                users_of.append((step, writing))
         read = []
         for tensor in op.activations:
             at = buffer(tensor)
@@ -82,12 +88,13 @@ def flow(graph: Graph, program: Program) -> Flow:
         write = []
         for tensor in op.outputs:
             at = buffer(tensor)
-            assert at is not None, "an output of a step lies in the frame"
+            if at is None:
+                continue  # a state
             write.append(at)
             start = program.root(tensor)[1]
             writers.setdefault(at, []).append((start, start + tensor.bytes, step))
         takes = []
-        if op.kind in IN_PLACE:
+        if op.kind in IN_PLACE and len(op.outputs) == 1 and write:
             y = op.outputs[0]
             for tensor in op.activations:
                 at = buffer(tensor)
@@ -96,7 +103,7 @@ def flow(graph: Graph, program: Program) -> Flow:
                     takes.append(at)
         distance = lead(op)
         trail = None
-        if distance is not None and read and all(_whole(program, t) for t in (*op.activations, op.outputs[0])):
+        if distance is not None and read and write and all(_whole(program, t) for t in (*op.activations, op.outputs[0])):
             trail = (read[0], align_up(distance))
         reads.append(sorted(set(read)))
         writes.append(write)

@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from synapticos.kernel.layers import TRAILING
-from synapticos.model.graph import Op
+from synapticos.model.graph import DTYPES, Op
 
 MAX_LINES = 1 << 20  # of a PAD that are looked at
 
@@ -44,4 +44,4 @@ def _pad_lead(op: Op) -> int | None:
     inner = np.zeros(y.shape[:-1], bool)
     inner[tuple(slice(a, a + n) for n, (a, _) in zip(x.shape[:-1], op.options["pads"], strict=False))] = True
     copied = np.cumsum(inner.reshape(-1)) - inner.reshape(-1)
-    return int(np.max((np.arange(lines) + 1) * y.shape[-1] - copied * x.shape[-1]))
+    return int(np.max((np.arange(lines) + 1) * y.shape[-1] - copied * x.shape[-1])) * DTYPES[x.dtype]

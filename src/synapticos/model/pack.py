@@ -49,6 +49,10 @@ class Compiled:
     def scratch_bytes(self) -> int:
         return self.plan.scratch
 
+    @property
+    def persistent_bytes(self) -> int:
+        return self.plan.persistent
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -156,8 +160,11 @@ class _Records:
         if tensor.data is not None:
             return self._stored(tensor.data, tensor.scale, tensor.zero)
         space, at = c.SPACE_FRAME, 0
+        root, inside = self.plan.program.root(tensor)
         if tensor in self.plan.places:
             at = self.plan.places[tensor]
+        elif root.state:
+            space, at = c.SPACE_PERSISTENT, self.plan.states[root] + inside
         else:
             space, at = c.SPACE_INPUT, self._input(tensor)
         return _record(tensor.dtype, tensor.shape, int(space), at, tensor.bytes, tensor.scale, tensor.zero)
@@ -247,8 +254,8 @@ def _write(
         "answers": file.add(_answers(graph, answers)) if answers else 0,
     }
     file.data += bytes(-len(file.data) % c.ALIGN)
-    persistent = 0
-    for what, size in (("container", len(file.data)), ("frame", plan.peak), ("scratch", plan.scratch)):
+    sizes = {"container": len(file.data), "frame": plan.peak, "scratch": plan.scratch, "state": plan.persistent}
+    for what, size in sizes.items():
         if size > c.MAX_BYTES:
             raise UserError(f"{graph.where}: a {what} of {size} bytes is more than {int(c.MAX_BYTES)}; split the model")
     payload = bytes(file.data[sizeof(c.Header) :])
@@ -275,7 +282,7 @@ def _write(
         inputs=len(graph.inputs),
         outputs=len(graph.outputs),
         answers_at=at["answers"],
-        persistent_bytes=persistent,
+        persistent_bytes=plan.persistent,
     )
     header = pack(c.Header, **fields)
     return pack(c.Header, **fields | {"header_crc": zlib.crc32(header)}) + payload

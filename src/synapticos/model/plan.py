@@ -12,13 +12,13 @@ Deterministic: the same graph gives the same plan on every machine.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from synapticos.errors import UserError
 from synapticos.model.graph import Graph, Op, Tensor, short
 from synapticos.model.optimise import Program
-from synapticos.model.order import best_order, flow
+from synapticos.model.order import align_up, best_order, flow
 
 SHUFFLES = 400  # orders of placement tried where the simple ones leave a gap
 MAX_WORK = 4_000_000  # about the comparisons that may be spent on them
@@ -55,6 +55,12 @@ class MemoryPlan:
     worst_step: int
     program: Program
     scratch: int = 0  # bytes a step may use beside the frame; the largest
+    states: dict[Tensor, int] = field(default_factory=dict)  # offset of each among the persistent bytes
+
+    @property
+    def persistent(self) -> int:
+        """Bytes kept from run to run."""
+        return sum(align_up(t.bytes) for t in self.states)
 
     @property
     def lower_bound(self) -> int:
@@ -62,8 +68,8 @@ class MemoryPlan:
 
     @property
     def ram(self) -> int:
-        """Bytes of the arena that a job with this model needs: its frame and the scratch above."""
-        return self.peak + self.scratch
+        """Bytes of the arena that a job with this model needs: its state, its frame and the scratch above."""
+        return self.persistent + self.peak + self.scratch
 
     def alive(self, step: int) -> list[Buffer]:
         return [b for b in self.buffers if b.alive(step)]
@@ -146,8 +152,17 @@ def plan_memory(graph: Graph, program: Program, *, share: bool = True) -> Memory
         if root in where:
             places[tensor] = where[root] + at
     worst = max(range(len(live)), key=lambda at: (live[at], -at))
-    peak = max(b.offset + b.size for b in buffers)
-    return MemoryPlan(steps, buffers, places, peak, live, sum(t.bytes for t in written), worst, program)
+    peak = max((b.offset + b.size for b in buffers), default=0)
+    states: dict[Tensor, int] = {}
+    at = 0
+    for op in program.steps:
+        for tensor in [*op.activations, *op.outputs]:
+            root, _ = program.root(tensor)
+            if root.state and root not in states:
+                states[root] = at
+                at += align_up(root.bytes)
+    total = sum(t.bytes for t in written if not t.state)
+    return MemoryPlan(steps, buffers, places, peak, live, total, worst, program, states=states)
 
 
 class Span(NamedTuple):

@@ -6,7 +6,7 @@ import numpy as np
 
 from synapticos import importers
 from synapticos.kernel.container import MAX_BYTES, ModelMemory
-from synapticos.kernel.cpu import cpu_load, cpu_run
+from synapticos.kernel.cpu import cpu_clear, cpu_load, cpu_run
 from synapticos.kernel.status import Status
 from synapticos.lang import *
 from synapticos.model import compile_model
@@ -36,7 +36,7 @@ def load_container(container: Ptr[u8], size: u32, frame_bytes: u32, scratch_byte
 @fn
 def run_step(
     container: Ptr[u8], size: u32, frame: Ptr[u8], frame_bytes: u32, scratch: Ptr[u8], scratch_bytes: u32,
-    given: Ptr[u8], input_bytes: u32, step: u32, row: u32, row_end: u32,
+    given: Ptr[u8], input_bytes: u32, state: Ptr[u8], state_bytes: u32, step: u32, row: u32, row_end: u32,
 ) -> Status:  # fmt: skip
     m = local(ModelMemory)
     m.container = container
@@ -47,8 +47,23 @@ def run_step(
     m.scratch_bytes = scratch_bytes
     m.input = given
     m.input_bytes = input_bytes
-    m.persistent = container
+    m.persistent = state
+    m.persistent_bytes = state_bytes
     return cpu_run(m, step, row, row_end)
+
+
+@fn
+def clear_state(container: Ptr[u8], size: u32, state: Ptr[u8], state_bytes: u32) -> Status:
+    """A model's state as it is before the first run."""
+    m = local(ModelMemory)
+    m.container = container
+    m.container_bytes = size
+    m.frame = container
+    m.scratch = container
+    m.input = container
+    m.persistent = state
+    m.persistent_bytes = state_bytes
+    return cpu_clear(m)
 
 
 @fn
@@ -57,7 +72,7 @@ def load_from(memory: Ptr[u8], at: u32, size: u32) -> Status:
     return load_container(memory[at:], size, MAX_BYTES, MAX_BYTES)
 
 
-ROOTS = (load_container, load_from, run_step)
+ROOTS = (load_container, load_from, run_step, clear_state)
 
 
 def compiled(data: bytes, optimize: str = "none") -> Any:
@@ -82,19 +97,37 @@ class Running:
         self.container = e.array(u8, model.container)
         self.frame = e.array(u8, max(model.frame_bytes, 16))
         self.scratch = e.array(u8, max(model.scratch_bytes, 16))
-        self.given = e.array(u8, input_bytes(model, inputs))
+        self.state = e.array(u8, max(model.persistent_bytes, 16))
+        self.give(inputs)
         status = e(load_container, self.container, len(model.container), model.frame_bytes, model.scratch_bytes)
+        assert status == Status.OK
+
+        self.clear()
+
+    def give(self, inputs: list[np.ndarray]) -> None:
+        """The inputs of the next run."""
+        self.given = self.e.array(u8, input_bytes(self.model, inputs))
+
+    def clear(self) -> None:
+        """Forget what earlier runs left."""
+        status = self.e(
+            clear_state, self.container, len(self.model.container), self.state, self.model.persistent_bytes
+        )
         assert status == Status.OK
 
     def step(self, number: int, row: int, row_end: int) -> Any:
         return self.e(
             run_step, self.container, len(self.model.container), self.frame, self.model.frame_bytes, self.scratch,
-            self.model.scratch_bytes, self.given, len(self.given), number, row, row_end,
+            self.model.scratch_bytes, self.given, len(self.given), self.state, len(self.state), number, row, row_end,
         )  # fmt: skip
 
     def tensor(self, tensor: Any) -> np.ndarray:
-        at = self.model.plan.places[tensor]
-        raw = bytes(self.frame)[at : at + tensor.bytes]
+        plan = self.model.plan
+        root, inside = plan.program.root(tensor)
+        if tensor in plan.places:
+            raw = bytes(self.frame)[plan.places[tensor] :][: tensor.bytes]
+        else:
+            raw = bytes(self.state)[plan.states[root] + inside :][: tensor.bytes]
         return np.frombuffer(raw, tensor.dtype).reshape(tensor.shape)
 
     def run(self, tiles: int = 1) -> None:

@@ -135,7 +135,11 @@ def plan_pick(op: Any, x: Any, y: Any, places: Any, value: bytes = b"") -> Any:
 
     size = np.dtype(y.dtype).itemsize
     axes = [np.asarray(p, np.int64) for p in places]
-    # A place that is the same everywhere moves into the dimension before it; what is left of such a one has length 1.
+    base = 0
+    for i, axis in enumerate(axes):
+        low = int(axis[axis >= 0].min()) if (axis >= 0).any() else 0
+        axes[i] = np.where(axis < 0, -1, axis - low)
+        base += low
     run = 1
     while axes and np.array_equal(axes[-1], np.arange(len(axes[-1])) * run):
         run *= len(axes.pop())
@@ -149,6 +153,10 @@ def plan_pick(op: Any, x: Any, y: Any, places: Any, value: bytes = b"") -> Any:
                 merged[0] = both
                 continue
         merged.insert(0, axis)
+    if base:
+        if not merged:
+            merged = [np.zeros(1, np.int64)]
+        merged[0] = np.where(merged[0] < 0, -1, merged[0] + base)
     while len(merged) > 4:
         at = min(range(len(merged) - 1), key=lambda i: len(merged[i]) * len(merged[i + 1]))
         a, b = merged[at], merged[at + 1]

@@ -1,0 +1,362 @@
+"""The operators of a .tflite that can be compiled: versions, types, and how their options become plain numbers.
+
+`OPERATORS` is the one table: the reader, its messages and the list in the documentation all come from it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from synapticos.model import Op, Tensor
+from synapticos.model.form import Cannot
+
+MAX_BYTES = 1 << 31  # a tensor, so that offsets and sizes fit 32 bits with room
+ACTIVATIONS = ("NONE", "RELU", "RELU_N1_TO_1", "RELU6")  # by their number in the format
+
+
+@dataclass
+class Raw:
+    """An operator as it stands in the file."""
+
+    kind: str
+    version: int
+    inputs: list[int]
+    outputs: list[int]
+    options: dict[str, Any]  # by their names in the schema
+
+
+@dataclass(frozen=True)
+class Form:
+    """The forms of an operator that the reader accepts; the layer itself may refuse more."""
+
+    version: int  # the newest whose meaning is known
+    types: tuple[str, ...]  # "int8, int32? -> int8"; "?": it may be missing; "...": any number more of the one before
+    read: Callable[[Raw, Op], None]  # fills the options, checks the shapes
+    options: str | None = None  # class of the options in the schema, "flexbuffer" of a custom operator; None: none
+    fields: tuple[str, ...] = ()  # of them
+    scaled: bool = True  # int8 has a scale
+
+    @property
+    def words(self) -> str:
+        versions = "version 1" if self.version == 1 else f"version 1 to {self.version}"
+        return f"{versions}, {' or '.join(self.types)}"
+
+    def mismatch(self, inputs: Sequence[str], outputs: Sequence[str]) -> str | None:
+        """Why the operands' types are none of these forms', or None."""
+        facts = [_mismatch(types, inputs, outputs) for types in self.types]
+        return None if None in facts else facts[0]
+
+
+def _side(wanted: str, got: Sequence[str], side: str) -> str | None:
+    names = [w for w in wanted.split(", ") if w]
+    if names and names[-1] == "...":
+        names = names[:-1] + [names[-2]] * (len(got) - len(names) + 1)
+    if len(got) > len(names) or len(got) < sum(not w.endswith("?") for w in names):
+        return f"{len(got)} {side}s"
+    for name, want in zip(got, names, strict=False):
+        if name != want.rstrip("?") and not (name == "none" and want.endswith("?")):
+            return f"{side} type {name}" + (f" where {want.rstrip('?')} is needed" if side == "input" else "")
+    return None
+
+
+def _mismatch(types: str, inputs: Sequence[str], outputs: Sequence[str]) -> str | None:
+    left, _, right = types.partition("->")
+    return _side(left.strip(), inputs, "input") or _side(right.strip(), outputs, "output")
+
+
+class Damaged(Exception):
+    """A fact about the file that no undamaged one has."""
+
+
+def need(condition: bool, fact: str) -> None:
+    if not condition:
+        raise Damaged(fact)
+
+
+def _activation(number: int) -> str:
+    if not 0 <= number < len(ACTIVATIONS):
+        raise Cannot(f"activation number {number} cannot be fused", "activation " + ", ".join(ACTIVATIONS))
+    return ACTIVATIONS[number]
+
+
+def _window(
+    options: dict[str, Any], op: Op, filter_h: int, filter_w: int, dilation_h: int = 1, dilation_w: int = 1
+) -> None:
+    """Strides, padding in numbers, and the result's height and width that follow."""
+    x, y = op.inputs[0], op.outputs[0]
+    assert x is not None
+    need(len(x.shape) == 4 and len(y.shape) == 4, "its input and output are not four-dimensional")
+    need(x.shape[0] == y.shape[0], "input and output differ in batch")
+    padding = options["Padding"]
+    need(padding in (0, 1), f"padding number {padding} is neither SAME nor VALID")
+    for side, axis, stride, size, dilation, before, after in (
+        ("h", 1, options["StrideH"], filter_h, dilation_h, "pad_top", "pad_bottom"),
+        ("w", 2, options["StrideW"], filter_w, dilation_w, "pad_left", "pad_right"),
+    ):
+        n = x.shape[axis]
+        need(1 <= stride < 1 << 15, f"stride {stride}")
+        need(1 <= dilation < 1 << 15, f"dilation {dilation}")
+        need(1 <= size < 1 << 15, f"a window of {size}")
+        extent = (size - 1) * dilation + 1
+        out = -(-n // stride) if padding == 0 else -(-(n - extent + 1) // stride)
+        total = max(0, (out - 1) * stride + extent - n) if padding == 0 else 0
+        need(out >= 1, f"a window of {extent} does not fit into {n}")
+        need(y.shape[axis] == out, f"its output has {y.shape[axis]} rows or columns where {out} follow")
+        op.options |= {f"stride_{side}": stride, f"dilation_{side}": dilation}
+        op.options |= {before: total // 2, after: total - total // 2}
+
+
+def _operands(op: Op, count: int) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:
+    """Input, weights, bias and output of a layer with weights, whose constants are there and match."""
+    x, w, *rest = op.inputs
+    bias = rest[0] if rest else None
+    need(x is not None and w is not None, "input or weights are missing")
+    assert x is not None and w is not None
+    if w.data is None or (bias is not None and bias.data is None):
+        raise Cannot("its weights or bias are computed", "constant weights and bias")
+    need(bias is None or bias.elements == count, f"the bias does not have {count} values")
+    need(len(w.scale) in (1, count), f"the weights have {len(w.scale)} scales for {count} channels")
+    op.inputs = [x, w, bias]
+    return x, w, bias, op.outputs[0]
+
+
+def _conv(raw: Raw, op: Op) -> None:
+    options, weights = raw.options, op.inputs[1]
+    need(weights is not None and len(weights.shape) == 4, "its weights are not four-dimensional")
+    assert weights is not None
+    channels = weights.shape[0]
+    x, w, _, y = _operands(op, channels)
+    _window(options, op, w.shape[1], w.shape[2], options["DilationHFactor"], options["DilationWFactor"])
+    if x.shape[3] != w.shape[3]:
+        raise Cannot(f"grouped: {x.shape[3]} channels in, {w.shape[3]} a filter", "one group, or DEPTHWISE_CONV_2D")
+    need(y.shape[3] == channels, "output channels differ from the filters")
+    need(len(w.scale) == 1 or w.axis == 0, "the scales of the weights are not by output channel")
+    op.options["activation"] = _activation(options["FusedActivationFunction"])
+
+
+def _depthwise(raw: Raw, op: Op) -> None:
+    options, weights = raw.options, op.inputs[1]
+    need(weights is not None and len(weights.shape) == 4, "its weights are not four-dimensional")
+    assert weights is not None
+    channels = weights.shape[3]
+    x, w, _, y = _operands(op, channels)
+    _window(options, op, w.shape[1], w.shape[2], options["DilationHFactor"], options["DilationWFactor"])
+    multiplier = options["DepthMultiplier"]
+    need(w.shape[0] == 1, "the weights of a depthwise layer start with 1")
+    need(x.shape[3] * multiplier == channels, f"{x.shape[3]} channels times {multiplier} are not {channels}")
+    need(y.shape[3] == channels, "output channels differ from the filters")
+    need(len(w.scale) == 1 or w.axis == 3, "the scales of the weights are not by output channel")
+    op.options |= {"depth_multiplier": multiplier, "activation": _activation(options["FusedActivationFunction"])}
+
+
+def _pool(raw: Raw, op: Op) -> None:
+    options = raw.options
+    filter_h, filter_w = options["FilterHeight"], options["FilterWidth"]
+    _window(options, op, filter_h, filter_w)
+    del op.options["dilation_h"], op.options["dilation_w"]
+    need(op.activations[0].shape[3] == op.outputs[0].shape[3], "input and output differ in channels")
+    op.options |= {"filter_h": filter_h, "filter_w": filter_w}
+    op.options["activation"] = _activation(options["FusedActivationFunction"])
+
+
+def _dense(raw: Raw, op: Op) -> None:
+    options, weights = raw.options, op.inputs[1]
+    need(weights is not None and len(weights.shape) == 2, "its weights are not two-dimensional")
+    assert weights is not None
+    n_out, n_in = weights.shape
+    x, w, _, y = _operands(op, n_out)
+    if options["WeightsFormat"] != 0:
+        raise Cannot("shuffled weights", "weights in the default format")
+    need(x.elements % n_in == 0, f"{x.elements} inputs are not rows of {n_in}")
+    need(y.elements == x.elements // n_in * n_out, f"its output has not {x.elements // n_in} rows of {n_out}")
+    need(len(w.scale) == 1 or w.axis == 0, "the scales of the weights are not by output")
+    op.options["keep_num_dims"] = bool(options["KeepNumDims"])
+    op.options["activation"] = _activation(options["FusedActivationFunction"])
+
+
+def _add(raw: Raw, op: Op) -> None:
+    a, b = op.inputs
+    assert a is not None and b is not None
+    try:
+        shape = np.broadcast_shapes(a.shape, b.shape)
+    except ValueError:
+        raise Damaged(f"shapes {a.shape} and {b.shape} cannot be added") from None
+    need(shape == op.outputs[0].shape, f"the output's shape is not {shape}")
+    op.options["activation"] = _activation(raw.options["FusedActivationFunction"])
+
+
+def _concatenation(raw: Raw, op: Op) -> None:
+    y = op.outputs[0]
+    rank = len(y.shape)
+    axis = raw.options["Axis"]
+    need(-rank <= axis < rank, f"axis {axis} of {rank} dimensions")
+    axis %= rank
+    total = 0
+    for x in op.inputs:
+        assert x is not None
+        need(len(x.shape) == rank, "its inputs differ in rank")
+        need(x.shape[:axis] + x.shape[axis + 1 :] == y.shape[:axis] + y.shape[axis + 1 :], "its shapes do not match")
+        total += x.shape[axis]
+    need(total == y.shape[axis], f"its inputs make {total} along axis {axis}, its output has {y.shape[axis]}")
+    op.options |= {"axis": axis, "activation": _activation(raw.options["FusedActivationFunction"])}
+
+
+def _pad(raw: Raw, op: Op) -> None:
+    x, amounts = op.inputs
+    y = op.outputs[0]
+    assert x is not None and amounts is not None
+    if amounts.data is None:
+        raise Cannot("its amounts are computed", "constant amounts")
+    need(amounts.shape == (len(x.shape), 2), "its amounts are not two for each dimension")
+    pads = [[int(before), int(after)] for before, after in amounts.data]
+    need(all(0 <= n < MAX_BYTES for pair in pads for n in pair), "a negative amount of padding")
+    shape = tuple(n + before + after for n, (before, after) in zip(x.shape, pads, strict=True))
+    need(shape == y.shape, f"the output's shape is not {shape}")
+    op.options["pads"] = pads
+
+
+def _reshape(raw: Raw, op: Op) -> None:
+    x, y = op.inputs[0], op.outputs[0]
+    assert x is not None
+    need(x.elements == y.elements, f"{x.elements} elements become {y.elements}")
+    op.inputs = [x]  # the new shape is the output's own; a second input that repeats it is ignored
+
+
+def _same_shape(raw: Raw, op: Op) -> None:
+    x, y = op.inputs[0], op.outputs[0]
+    assert x is not None
+    need(x.shape == y.shape, "input and output differ in shape")
+
+
+def _softmax(raw: Raw, op: Op) -> None:
+    _same_shape(raw, op)
+    beta = raw.options["Beta"]
+    need(math.isfinite(beta) and beta > 0, f"beta {beta}")
+    op.options["beta"] = float(beta)
+
+
+def _nothing(raw: Raw, op: Op) -> None:
+    pass
+
+
+def _read(raw: Raw, op: Op) -> None:
+    state, y = op.inputs[0], op.outputs[0]
+    assert state is not None
+    need(state.shape == y.shape and state.dtype == y.dtype, "the variable has another shape or type elsewhere")
+
+
+def _assign(raw: Raw, op: Op) -> None:
+    state, x = op.inputs
+    assert state is not None and x is not None
+    need(state.shape == x.shape and state.dtype == x.dtype, "the variable has another shape or type elsewhere")
+    op.inputs, op.outputs = [x], [state]
+
+
+def _constants(op: Op, *names: str) -> list[np.ndarray]:
+    """The values of the inputs after the first, which must be constants; they leave the operator."""
+    values = []
+    for tensor, name in zip(op.inputs[1:], names, strict=True):
+        assert tensor is not None
+        if tensor.data is None:
+            raise Cannot(f"its {name} is computed", f"a constant {name}")
+        values.append(tensor.data.reshape(-1))
+    op.inputs = op.inputs[:1]
+    return values
+
+
+def _strided_slice(raw: Raw, op: Op) -> None:
+    x, y = op.inputs[0], op.outputs[0]
+    assert x is not None
+    begin, end, strides = _constants(op, "begin", "end", "stride")
+    o = raw.options
+    if o["EllipsisMask"] or o["NewAxisMask"] or o["Offset"]:
+        raise Cannot("an ellipsis, a new axis or ends as offsets", "begin, end and strides of each dimension")
+    rank = len(x.shape)
+    need(len(begin) == len(end) == len(strides) == rank, f"its begin, end and strides are not {rank} numbers each")
+    slices, shape = [], []
+    for d, n in enumerate(x.shape):
+        step = int(strides[d])
+        need(step != 0, "a stride of 0")
+        first, last = int(begin[d]), int(end[d])
+        if o["ShrinkAxisMask"] >> d & 1:
+            first += n if first < 0 else 0
+            need(0 <= first < n, f"index {first} of {n}")
+            slices.append((first, 1, 1))
+            continue
+        picked = range(n)[
+            slice(None if o["BeginMask"] >> d & 1 else first, None if o["EndMask"] >> d & 1 else last, step)
+        ]
+        slices.append((picked.start if len(picked) else 0, step, len(picked)))
+        shape.append(len(picked))
+    need(tuple(shape) == y.shape, f"the output's shape is not {tuple(shape)}")
+    op.options["slices"] = slices
+
+
+_ACTIVATION = ("FusedActivationFunction",)
+_WINDOW = ("Padding", "StrideH", "StrideW", *_ACTIVATION)
+_CONV = (*_WINDOW, "DilationHFactor", "DilationWFactor")
+_POOL = ("Pool2DOptions", (*_WINDOW, "FilterHeight", "FilterWidth"))
+_DENSE = ("FullyConnectedOptions", ("WeightsFormat", "KeepNumDims", *_ACTIVATION))
+_SLICE = ("BeginMask", "EndMask", "EllipsisMask", "NewAxisMask", "ShrinkAxisMask", "Offset")
+BYTE = ("int8 -> int8",)
+WEIGHTS = ("int8, int8, int32? -> int8",)
+MOVED = ("int8", "uint8", "int16", "int32", "float32", "uint32")  # types that are only copied
+
+
+def _moved(pattern: str) -> tuple[str, ...]:
+    return tuple(pattern.format(t=t) for t in MOVED)
+
+
+OPERATORS = {
+    "ADD": Form(2, ("int8, int8 -> int8",), _add, "AddOptions", _ACTIVATION),
+    "ASSIGN_VARIABLE": Form(1, _moved("resource, {t} ->"), _assign, scaled=False),
+    "AVERAGE_POOL_2D": Form(2, BYTE, _pool, *_POOL),
+    "CALL_ONCE": Form(1, ("->",), _nothing, "CallOnceOptions", ("InitSubgraphIndex",)),
+    "CONCATENATION": Form(2, ("int8, ... -> int8",), _concatenation, "ConcatenationOptions", ("Axis", *_ACTIVATION)),
+    "CONV_2D": Form(3, WEIGHTS, _conv, "Conv2DOptions", _CONV),
+    "DEPTHWISE_CONV_2D": Form(3, WEIGHTS, _depthwise, "DepthwiseConv2DOptions", (*_CONV, "DepthMultiplier")),
+    "DEQUANTIZE": Form(2, tuple(f"{t} -> float32" for t in ("int8", "uint8", "int16", "int32")), _same_shape),
+    "EXPAND_DIMS": Form(1, _moved("{t}, int32 -> {t}"), _reshape, scaled=False),
+    "FULLY_CONNECTED": Form(6, WEIGHTS, _dense, *_DENSE),
+    "LOGISTIC": Form(2, BYTE, _same_shape),
+    "MAX_POOL_2D": Form(2, BYTE, _pool, *_POOL),
+    "PAD": Form(2, ("int8, int32 -> int8",), _pad),
+    "QUANTIZE": Form(
+        2,
+        (
+            "int8 -> int8", "int8 -> uint8", "uint8 -> int8", "float32 -> int8", "float32 -> uint8", "float32 -> int16",
+            "int8 -> int16", "int8 -> int32", "int16 -> int8", "int16 -> int16", "int16 -> int32",
+        ),
+        _same_shape,
+    ),
+    "READ_VARIABLE": Form(1, _moved("resource -> {t}"), _read, scaled=False),
+    "RELU": Form(3, BYTE, _same_shape),
+    "RELU6": Form(3, BYTE, _same_shape),
+    "RELU_N1_TO_1": Form(2, BYTE, _same_shape),
+    "RESHAPE": Form(1, _moved("{t}, int32? -> {t}"), _reshape, scaled=False),
+    "SOFTMAX": Form(2, BYTE, _softmax, "SoftmaxOptions", ("Beta",)),
+    "SQUEEZE": Form(2, _moved("{t} -> {t}"), _reshape, scaled=False),
+    "STRIDED_SLICE": Form(
+        4, _moved("{t}, int32, int32, int32 -> {t}"), _strided_slice, "StridedSliceOptions", _SLICE, scaled=False
+    ),
+    "TANH": Form(2, BYTE, _same_shape),
+    "VAR_HANDLE": Form(1, ("-> resource",), _nothing, "VarHandleOptions", ("Container", "SharedName")),
+}  # fmt: skip
+NEAREST = {  # for operators we do not have: what does the same, or nearly
+    "FAKE_QUANT": "no operator: convert with full integer quantization",
+    "LEAKY_RELU": "RELU fused into the layer before",
+    "MEAN": "AVERAGE_POOL_2D over the whole picture",
+    "PADV2": "PAD",
+}
+
+
+def supported() -> list[tuple[str, int, str]]:
+    """Each operator that can be compiled, the newest version of it that is understood, and its operands' types."""
+    return [(kind, form.version, types) for kind, form in sorted(OPERATORS.items()) for types in form.types]
+
+
