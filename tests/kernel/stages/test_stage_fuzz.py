@@ -21,6 +21,8 @@ GOOD = {
     "nms": dict(iou_threshold=0.25, score_threshold=-1e30, max_boxes=3),
     "fit": dict(w=4, h=3, channels=3, mean=[1e30, 2, 3, 4], std=[1e-40, 1, -2, 3], scale=1e-40, zero_point=7),
     "mfcc": dict(sample_rate_hz=8000, frame_len=8, num_mel=3, num_coeffs=2),
+    "scale": dict(w=3, h=2, coordinates=1, fit=2), "map_boxes": dict(scale_x=3e38, scale_y=-2, offset_x=-3e38, width=9, height=1),
+    "colour": dict(source=1), "normalize_quantize": dict(channels=3, mean=[1e30, 2, 3, 4], std=[1e-40, 1, -2, 3], scale=1e-40, zero_point=7),
 }  # fmt: skip
 
 

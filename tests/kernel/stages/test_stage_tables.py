@@ -14,8 +14,9 @@ from synapticos.kernel.stages.tables import (
     scratch_size,
     stage_rows,
 )
+from synapticos.kernel.stages.scale import Rect
 from synapticos.kernel.status import Status
-from synapticos.lang import sizeof, u8
+from synapticos.lang import pack, sizeof, u8
 
 BYTES = np.zeros((1, 4, 6, 3), np.uint8)
 
@@ -26,7 +27,7 @@ def room(e, kind, array, config=None, **declared):
 
 
 def test_numbers_names_and_constants_agree():
-    assert STAGE_NAMES == list(KINDS) == "resize normalize quantize dequantize softmax argmax top_k nms fit mfcc".split()
+    assert STAGE_NAMES == list(KINDS) == "resize normalize quantize dequantize softmax argmax top_k nms fit mfcc scale map_boxes colour normalize_quantize".split()
     for name, number in KINDS.items():
         assert getattr(tables, f"KIND_{name.upper()}") == number
 
@@ -49,6 +50,12 @@ def test_numbers_names_and_constants_agree():
         ("fit", BYTES, dict(w=5, h=7, channels=3), 105),
         ("mfcc", np.zeros(600, np.float32), dict(frame_len=256, num_coeffs=10), 80),
         ("mfcc", np.zeros(600, np.float32), dict(frame_len=0, num_coeffs=10), 9600),
+        ("scale", BYTES, dict(w=5, h=7), 105),
+        ("map_boxes", np.zeros((5, 6), np.float32), dict(), 120),
+        ("colour", BYTES, dict(source=1, target=0), 24),
+        ("colour", BYTES, dict(source=1, target=2, roi=pack(Rect, w=3, h=2)), 18),
+        ("colour", BYTES, dict(source=99), 288),
+        ("normalize_quantize", BYTES, dict(channels=3), 72),
     ],
 )
 def test_room_for_a_result(e, name, array, fields, want):
@@ -74,13 +81,19 @@ def test_config_sizes(e):
 GOOD = {
     "resize": dict(w=1, h=1), "normalize": dict(std=[1], channels=1), "quantize": dict(scale=1), "dequantize": dict(scale=0),
     "softmax": dict(scale=2), "top_k": dict(k=16), "nms": dict(max_boxes=1), "fit": dict(w=1, h=1, channels=1, std=[1], scale=1),
-    "mfcc": dict(sample_rate_hz=1, frame_len=8, num_mel=1, num_coeffs=1),
+    "mfcc": dict(sample_rate_hz=1, frame_len=8, num_mel=1, num_coeffs=1), "scale": dict(w=1, h=1),
+    "map_boxes": dict(), "colour": dict(), "normalize_quantize": dict(channels=1, std=[1], scale=1),
 }  # fmt: skip
 BAD = {
     "resize": [dict(w=1)], "normalize": [dict(channels=1), dict(std=[1] * 4, channels=5)], "quantize": [dict(), dict(scale=float("nan"))],
     "dequantize": [dict(scale=float("inf"))], "softmax": [dict(scale=float("inf"))], "top_k": [dict(), dict(k=17)],
     "nms": [dict(), dict(max_boxes=1, iou_threshold=float("nan"))], "fit": [dict(), {**GOOD["fit"], "scale": 0}],
     "mfcc": [dict(), {**GOOD["mfcc"], "frame_len": 12}, {**GOOD["mfcc"], "num_coeffs": 2}],
+    "scale": [dict(), dict(w=16385, h=1), dict(w=1, h=1, method=2), dict(w=1, h=1, method=3, coordinates=1), dict(w=1, h=1, coordinates=3),
+              dict(w=1, h=1, fit=3), dict(w=1, h=1, roi=pack(Rect, w=1))],
+    "map_boxes": [dict(scale_x=float("inf")), dict(height=-1.0)],
+    "colour": [dict(source=8), dict(target=3), dict(video=2, source=6), dict(video=1, source=1), dict(roi=pack(Rect, h=1)), dict(roi=pack(Rect, x=1))],
+    "normalize_quantize": [dict(), {**GOOD["normalize_quantize"], "scale": 0}, {**GOOD["normalize_quantize"], "channels": 5}],
 }  # fmt: skip
 
 

@@ -2,16 +2,16 @@
 
 x  u8 or i8 [1, H, W, C], C <= 4      y  i8 [1, h, w, C]
 
-The bytes are those of the three processors one after another, without the picture of floats between them: once resized,
-a pixel has only 256 values, so what the other two make of each is looked up, channel by channel, in y itself.
+The bytes are those of the three processors one after another, without the picture of floats between them: what the
+other two make of a resized pixel is looked up in y itself.
 """
 
 from synapticos.lang import *
 from synapticos.kernel.fmath import is_finite
-from synapticos.kernel.stages.normalize import is_normalization, normalized
+from synapticos.kernel.stages.encode import encode_pixels
+from synapticos.kernel.stages.normalize import is_normalization
 from synapticos.kernel.stages.operands import MAX_CHANNELS, is_byte_image, saturated
-from synapticos.kernel.stages.quantize import quantized
-from synapticos.kernel.stages.resize import ResizeConfig, pixel, resize
+from synapticos.kernel.stages.resize import ResizeConfig, resize
 from synapticos.kernel.status import Status
 from synapticos.kernel.tensor import DType, StageCall, Tensor
 
@@ -60,18 +60,8 @@ def fit(x: Tensor, x_data: Ptr[u8], y: Tensor, y_data: Ptr[u8], config: FitConfi
     status = resize(x, x_data, y, y_data, size)
     if status != Status.OK:
         return status
-    out = view(i8, y_data)
     pixels = u32(config.w) * config.h
-    made = local(i8, 256)  # what becomes of each byte, in this channel
-    for c in range(channels):
-        mean = config.mean[c]
-        std = config.std[c]
-        if c == 0 or mean != config.mean[c - 1] or std != config.std[c - 1]:
-            for byte in range(256):
-                real = normalized(pixel(u8(byte), flip), mean, std)
-                made[byte] = quantized(real, config.scale, config.zero_point)
-        for i in range(pixels):
-            out[i * channels + c] = made[y_data[i * channels + c]]
+    encode_pixels(y_data, view(i8, y_data), pixels, channels, flip, config.mean, config.std, config.scale, config.zero_point)
     y.dtype = DType.INT8
     return Status.OK
 

@@ -29,12 +29,24 @@ def pixel(byte: u8, flip: u8) -> i32:
     return i32(byte ^ flip) - flip
 
 
-@fn(pure=True, inline=True)
-def resize_ratio(source: u32, target: u16) -> f32:
-    """Source pixels a step of one target pixel."""
+@struct
+class Axis:
+    """One direction of a scaling: target pixel i lies at (i + shift) step - shift in the source, not below 0."""
+
+    source: u32  # pixels
+    target: u32
+    step: f32
+    shift: f32
+
+
+@fn
+def corners_on_corners(axis: Axis, source: u32, target: u32) -> None:
+    axis.source = source
+    axis.target = target
+    axis.step = 0.0
+    axis.shift = 0.0
     if target > 1:
-        return f32(source - 1) / f32(target - 1)
-    return 0.0
+        axis.step = f32(source - 1) / f32(target - 1)
 
 
 @fn
@@ -50,35 +62,40 @@ def resize(x: Tensor, x_data: Ptr[u8], y: Tensor, y_data: Ptr[u8], config: Resiz
         return Status.NOMEM
     if width == config.w and height == config.h:
         move(y_data, x_data, x.size)  # every fraction would be 0
-    elif x.dtype == DType.UINT8:
-        resize_blend(x, x_data, y_data, config, 0)
     else:
-        resize_blend(x, x_data, y_data, config, 128)
+        columns = local(Axis)
+        rows = local(Axis)
+        corners_on_corners(columns, width, u32(config.w))
+        corners_on_corners(rows, height, u32(config.h))
+        out_stride = u32(config.w) * channels
+        if x.dtype == DType.UINT8:
+            resize_blend(x_data, width * channels, y_data, out_stride, channels, columns, rows, 0)
+        else:
+            resize_blend(x_data, width * channels, y_data, out_stride, channels, columns, rows, 128)
     describe(y, x.dtype, u32(need), 4, 1, config.h, config.w, channels)
     return Status.OK
 
 
 @fn(inline=True)
-def resize_blend(x: Tensor, x_data: Ptr[u8], y_data: Ptr[u8], config: ResizeConfig, flip: u8) -> None:
-    """The blending itself, of operands that `resize` has accepted; inline, so that each type gets its own loop.
+def resize_blend(
+    x_data: Ptr[u8], stride: u32, y_data: Ptr[u8], out_stride: u32, channels: u32, columns: Axis, rows: Axis, flip: u8
+) -> None:
+    """The blending itself, from one rectangle to another, whose rows are `stride` and `out_stride` bytes apart; inline,
+    so that each type gets its own loop.
 
     Places and fractions of the columns are worked out once for a block of them and serve all rows.
     """
-    width = u32(config.w)
-    last_row = x.shape[1] - 1
-    last_column = x.shape[2] - 1
-    channels = x.shape[3]
-    stride = x.shape[2] * channels
-    right = min(last_column, 1) * channels  # from a pixel to the one beside it, if the image has two
-    step_x = resize_ratio(x.shape[2], config.w)
-    step_y = resize_ratio(x.shape[1], config.h)
+    width = columns.target
+    last_row = rows.source - 1
+    last_column = columns.source - 1
+    right = min(last_column, 1) * channels  # from a pixel to the one beside it, if the picture has two
     left = local(u32, 32)
     fractions = local(f32, 32)
     first: u32 = 0
     while first < width:
         count = min(width - first, COLUMNS)
         for i in range(count):
-            sx = f32(first + i) * step_x
+            sx = max((f32(first + i) + columns.shift) * columns.step - columns.shift, 0.0)
             x0 = u32(sx)
             if x0 < last_column:
                 left[i] = x0 * channels
@@ -87,14 +104,14 @@ def resize_blend(x: Tensor, x_data: Ptr[u8], y_data: Ptr[u8], config: ResizeConf
                 left[i] = last_column * channels - right
                 fractions[i] = 1.0  # all of the right neighbour is the last column, to the bit
         at = first * channels
-        for row in range(u32(config.h)):
-            sy = f32(row) * step_y
+        for row in range(rows.target):
+            sy = max((f32(row) + rows.shift) * rows.step - rows.shift, 0.0)
             y0 = min(u32(sy), last_row)
             fy = sy - f32(y0)
             upper_row = x_data[y0 * stride :]
             lower_row = x_data[min(y0 + 1, last_row) * stride :]
             out = y_data[at:]
-            at += width * channels
+            at += out_stride
             made: u32 = 0
             for i in range(count):
                 fx = fractions[i]

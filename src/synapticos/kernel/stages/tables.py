@@ -9,7 +9,15 @@ from typing import Any, NamedTuple
 
 from synapticos.lang import *
 from synapticos.kernel.stages.argmax import argmax_capacity, argmax_check, argmax_stage
+from synapticos.kernel.stages.boxes import BoxMap, map_boxes_capacity, map_boxes_check, map_boxes_stage
+from synapticos.kernel.stages.colour import ColourConfig, colour_capacity, colour_check, colour_stage
 from synapticos.kernel.stages.dequantize import dequantize_capacity, dequantize_check, dequantize_stage
+from synapticos.kernel.stages.encode import (
+    EncodeConfig,
+    normalize_quantize_capacity,
+    normalize_quantize_check,
+    normalize_quantize_stage,
+)
 from synapticos.kernel.stages.fit import FitConfig, fit_capacity, fit_check, fit_stage
 from synapticos.kernel.stages.mfcc import MfccConfig, mfcc_capacity, mfcc_check, mfcc_scratch, mfcc_stage
 from synapticos.kernel.stages.nms import NmsConfig, nms_capacity, nms_check, nms_stage
@@ -17,6 +25,7 @@ from synapticos.kernel.stages.normalize import NormalizeConfig, normalize_capaci
 from synapticos.kernel.stages.operands import Quantization, saturated
 from synapticos.kernel.stages.quantize import quantize_capacity, quantize_check, quantize_stage
 from synapticos.kernel.stages.resize import ResizeConfig, resize_capacity, resize_check, resize_stage
+from synapticos.kernel.stages.scale import ScaleConfig, scale_capacity, scale_check, scale_stage
 from synapticos.kernel.stages.softmax import softmax_capacity, softmax_check, softmax_stage
 from synapticos.kernel.stages.top_k import TopKConfig, top_k_capacity, top_k_check, top_k_stage
 from synapticos.kernel.status import Status
@@ -44,6 +53,10 @@ ROWS = [
     Row("nms", nms_stage, nms_capacity, nms_check, NmsConfig),
     Row("fit", fit_stage, fit_capacity, fit_check, FitConfig),
     Row("mfcc", mfcc_stage, mfcc_capacity, mfcc_check, MfccConfig),
+    Row("scale", scale_stage, scale_capacity, scale_check, ScaleConfig),
+    Row("map_boxes", map_boxes_stage, map_boxes_capacity, map_boxes_check, BoxMap),
+    Row("colour", colour_stage, colour_capacity, colour_check, ColourConfig),
+    Row("normalize_quantize", normalize_quantize_stage, normalize_quantize_capacity, normalize_quantize_check, EncodeConfig),
 ]
 STAGE_NAMES = [row.name for row in ROWS]  # the place is the number
 KINDS = {row.name: number for number, row in enumerate(ROWS)}
@@ -76,6 +89,10 @@ KIND_TOP_K: Final[u32] = 6
 KIND_NMS: Final[u32] = 7
 KIND_FIT: Final[u32] = 8
 KIND_MFCC: Final[u32] = 9
+KIND_SCALE: Final[u32] = 10
+KIND_MAP_BOXES: Final[u32] = 11
+KIND_COLOUR: Final[u32] = 12
+KIND_NORMALIZE_QUANTIZE: Final[u32] = 13
 KIND_COUNT = len(ROWS)
 
 CapacityFn = Fn[[Tensor, Ptr[u8] | None, u32], u32]
