@@ -92,7 +92,7 @@ def link_program(made: Any, main: Any, board: Board, chain: Toolchain) -> tuple[
 
     written = CWriter(made, [main], thunks=False, jumps=False).run()
     texts = {name: t if isinstance(t, bytes) else t.encode() for name, t in written.files.items()}
-    key = toolchain.key(sorted(texts.items()), chain.name, chain.version, board.name, board.script(), *board.sources)
+    key = toolchain.key(sorted(texts.items()), chain.name, chain.version, board.target, board.script(), board.flags, *board.inputs)
 
     def make(target: Path) -> None:
         with tempfile.TemporaryDirectory(prefix="syn-app-") as scratch:

@@ -1,0 +1,73 @@
+"""Write the generated parts of docs/ anew: what the language refuses, and which operators networks may have.
+
+    python tools/make_docs.py [--check]
+
+A generated part stands between `<!-- generated: NAME -->` and `<!-- end of NAME -->`. `--check` writes nothing and ends
+with 1 where a page is not what would be written.
+"""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+
+def refusals() -> str:
+    """The table that the compiler itself gives."""
+    command = [sys.executable, "-m", "synapticos.compiler.refusals"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def operators() -> str:
+    """From the table by which the importer accepts or refuses."""
+    from synapticos.importers.tflite import supported
+
+    lines = ["| operator | up to version | tensors |", "|---|---|---|"]
+    by_name: dict[tuple[str, int], list[str]] = {}
+    for name, version, types in supported():
+        by_name.setdefault((name, version), []).append(types)
+    for (name, version), types in sorted(by_name.items()):
+        lines.append(f"| {name} | {version} | {'<br>'.join(types)} |")
+    return "\n".join(lines)
+
+
+def processors() -> str:
+    """The built-in stages, by their modules' own words."""
+    import inspect
+
+    from synapticos.kernel.stages.tables import ROWS
+
+    lines = ["| number | name | what it does |", "|---|---|---|"]
+    for number, row in enumerate(ROWS):
+        module = inspect.getmodule(row.stage.python)
+        first = (module.__doc__ or "").splitlines()[0]
+        lines.append(f"| {number} | {row.name} | {first.partition(':')[2].strip() or first} |")
+    return "\n".join(lines)
+
+
+PARTS = {"refusals": refusals, "operators": operators, "processors": processors}
+PLACE = re.compile(r"<!-- generated: (\w+) -->\n.*?<!-- end of \1 -->", re.DOTALL)
+
+
+def written(text: str) -> str:
+    """A page with its generated parts made anew."""
+    return PLACE.sub(lambda m: f"<!-- generated: {m[1]} -->\n{PARTS[m[1]]()}\n<!-- end of {m[1]} -->", text)
+
+
+def main() -> int:
+    stale = 0
+    for page in sorted((ROOT / "docs").glob("*.md")):
+        old = page.read_text()
+        new = written(old)
+        if new != old:
+            stale += 1
+            print(page.relative_to(ROOT))
+            if "--check" not in sys.argv:
+                page.write_text(new)
+    return 1 if stale and "--check" in sys.argv else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
