@@ -130,6 +130,10 @@ class ModelMemory:
     input_bytes: u32
     persistent: Ptr[u8]
     persistent_bytes: u32
+    # What loading refused: set with an error that a step is the reason of.
+    bad_step: u32
+    planned: u32  # scratch that the container gives that step, bytes
+    required: u32  # what this build's layer kernel takes; 0: the reason is another
 
 
 @struct
@@ -152,6 +156,7 @@ class LayerCheck:
     params_bytes: u32  # from `params` to the end of all parameters
     consts: Ptr[u8]  # the constants, for layers that look into theirs
     scratch: u32  # bytes the step may use
+    wanted: u32  # bytes that the layer takes, as far as `validate` has said by now
     rows: u32  # the step's last row + 1: at most this many rows must exist
     inputs: u32
     outputs: u32

@@ -179,7 +179,12 @@ def step_status(m: ModelMemory, header: Header, step: StepRecord) -> Status:
             if i >= inputs and record.space != SPACE_FRAME and record.space != SPACE_PERSISTENT:
                 return Status.INVAL
         check.number[i] = number
-    return VALIDATE[step.variant](check)
+    status = VALIDATE[step.variant](check)
+    if status != Status.OK and check.wanted > check.scratch:
+        m.planned = step.scratch
+        m.required = check.wanted
+        return Status.NOTSUP
+    return status
 
 
 @fn
@@ -187,7 +192,7 @@ def cpu_load(m: ModelMemory) -> Status:
     """Check all of a container. Only `container` of the memory is touched; the other spaces may be empty.
 
     Returns OK; ILSEQ for a wrong magic or checksum; NOTSUP for a version, element type, space or layer that this
-    build does not know; NOMEM if the frame or scratch given is smaller than needed; INVAL for all else.
+    build does not know, or a layer whose kernel takes more scratch here than the container gives it; NOMEM if the frame or scratch given is smaller than needed; INVAL for all else.
     """
     check(header_status(m))
     header = view(Header, m.container)
@@ -209,7 +214,10 @@ def cpu_load(m: ModelMemory) -> Status:
     for i in range(u32(header.tensors)):
         check(tensor_status(model_tensor(m, i), header, input_bytes))
     for i in range(u32(header.steps)):
-        check(step_status(m, header, model_step(m, i)))
+        status = step_status(m, header, model_step(m, i))
+        if status != Status.OK:
+            m.bad_step = i
+            return status
     if header.frame_bytes > m.frame_bytes or header.scratch_bytes > m.scratch_bytes:
         return Status.NOMEM
     return Status.OK

@@ -142,7 +142,11 @@ def load_payload(kernel: Kernel, model: Model, handle: u32) -> Status:
     m.frame_bytes = arena.size
     m.scratch_bytes = arena.scratch_size
     m.persistent_bytes = arena.size
-    check(BACKEND_LOAD[model.backend](m))
+    status = BACKEND_LOAD[model.backend](m)
+    if status != Status.OK and m.required != 0:
+        return refuse(kernel.note, status, f"layer {m.bad_step} of the model was planned with {m.planned} bytes of scratch, its kernel here takes {m.required}; compile the model for this firmware")
+    if status != Status.OK:
+        return status
     need = local(Need)
     BACKEND_NEED[model.backend](m, need)
     if need.outputs == 0 or need.outputs > MAX_STAGE_INPUTS:

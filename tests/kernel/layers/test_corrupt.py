@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from layer_calls import compiled, input_bytes, load_container, load_from, run_step
+from layer_calls import clear_state, compiled, input_bytes, load_container, load_from, run_step
 from layer_models import SAME, Writer
 
 from synapticos.kernel.container import Header, StepRecord, TensorRecord
@@ -101,16 +101,18 @@ def survives(e, container: bytes) -> Status:
     if status != Status.OK:
         assert status in REFUSALS
         return status
-    if max(frame, scratch) > 1 << 16:  # right, if large: nobody would give it so much here
+    state = header["persistent_bytes"]
+    if max(frame, scratch, state) > 1 << 16:  # right, if large: nobody would give it so much here
         return Status.NOMEM
-    memory, work = e.array(u8, frame + GUARD), e.array(u8, scratch + GUARD)
-    guards = bytes(memory)[frame:], bytes(work)[scratch:]
+    memory, work, kept = (e.array(u8, n + GUARD) for n in (frame, scratch, state))
+    guards = bytes(memory)[frame:], bytes(work)[scratch:], bytes(kept)[state:]
+    assert e(clear_state, blob, len(container), kept, state) == Status.OK
     given = e.array(u8, GIVEN)
     for step in range(header["steps"]):
         record = unpack(StepRecord, container[header["steps_at"] + 32 * step :][:32])
         rows = record["row_end"] - record["row"]
-        e(run_step, blob, len(container), memory, frame, work, scratch, given, len(GIVEN), step, 0, rows)
-    assert (bytes(memory)[frame:], bytes(work)[scratch:]) == guards
+        e(run_step, blob, len(container), memory, frame, work, scratch, given, len(GIVEN), kept, state, step, 0, rows)
+    assert (bytes(memory)[frame:], bytes(work)[scratch:], bytes(kept)[state:]) == guards
     assert bytes(blob) == container and bytes(given) == GIVEN
     return status
 
@@ -206,9 +208,9 @@ def test_too_little_memory_is_refused(e):
     assert e(load_container, blob, n, frame, scratch - 1) == Status.NOMEM
     small = e.array(u8, 16)
     given = e.array(u8, GIVEN)
-    assert e(run_step, blob, n, small, 16, small, 16, given, len(GIVEN), 0, 0, 1) == Status.NOMEM
-    assert e(run_step, blob, n, small, 16, small, 16, given, len(GIVEN), 99, 0, 1) == Status.INVAL
-    assert e(run_step, blob, n, small, 16, small, 16, given, len(GIVEN), 0, 0, 999) == Status.INVAL
+    assert e(run_step, blob, n, small, 16, small, 16, given, len(GIVEN), small, 0, 0, 0, 1) == Status.NOMEM
+    assert e(run_step, blob, n, small, 16, small, 16, given, len(GIVEN), small, 0, 99, 0, 1) == Status.INVAL
+    assert e(run_step, blob, n, small, 16, small, 16, given, len(GIVEN), small, 0, 0, 0, 999) == Status.INVAL
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from typing import Any
 
 from synapticos.lang import *
 from synapticos.kernel.container import LayerCall, LayerCheck
-from synapticos.kernel.layers.checks import apart, holds_i8, product, takes
+from synapticos.kernel.layers.checks import apart, has_scratch, holds_i8, product, takes
 from synapticos.kernel.layers.requant import MIN_SHIFT, OutputRange, range_is_sound, requantize, to_i8
 from synapticos.kernel.status import Status
 
@@ -50,7 +50,9 @@ def add_scale_is_sound(multiplier: i32, shift: i32) -> bool:
 
 @fn
 def add_validate(check: LayerCheck) -> Status:
-    if not takes(check, 2, ADD_PARAMS_BYTES, SCRATCH):
+    if not takes(check, 2, ADD_PARAMS_BYTES, 0):
+        return Status.INVAL
+    if not has_scratch(check, SCRATCH):
         return Status.INVAL
     p = view(AddParams, check.params)
     size = product(p.rows, p.n)

@@ -48,6 +48,13 @@ def holds_i32(check: LayerCheck, operand: u32, n: u32) -> bool:
     return n != 0 and product(n, 4) == record.bytes
 
 
+@fn
+def has_scratch(check: LayerCheck, n: u32) -> bool:
+    """Whether the step gives the layer the `n` bytes of scratch that it takes. `n` is kept for the message if not."""
+    check.wanted = max(check.wanted, n)
+    return check.scratch >= n
+
+
 @fn(pure=True)
 def takes(check: LayerCheck, inputs: u32, params_bytes: u32, scratch: u32) -> bool:
     """Whether the step has so many inputs, one output, parameters and scratch."""

@@ -16,7 +16,9 @@ from typing import Any
 
 from synapticos.lang import *
 from synapticos.kernel.container import LayerCall, LayerCheck
-from synapticos.kernel.layers.checks import MAX_SIDE, holds_i8, holds_i32, product, scales_are_sound, takes, trails
+from synapticos.kernel.layers.checks import (
+    MAX_SIDE, has_scratch, holds_i8, holds_i32, product, scales_are_sound, takes, trails,
+)  # fmt: skip
 from synapticos.kernel.layers.dot import MAX_DEPTH, dot_pixel
 from synapticos.kernel.layers.requant import OutputRange, range_is_sound
 from synapticos.kernel.layers.window import (
@@ -58,7 +60,9 @@ def conv_validate(check: LayerCheck) -> Status:
     if not takes(check, 4, CONV_PARAMS_BYTES, 0):
         return Status.INVAL
     p = view(ConvParams, check.params)
-    if not conv_operands_fit(check, p) or check.scratch < window_patch_bytes(p.window):
+    if not conv_operands_fit(check, p):
+        return Status.INVAL
+    if not has_scratch(check, window_patch_bytes(p.window)):
         return Status.INVAL
     return Status.OK
 

@@ -16,7 +16,9 @@ from typing import Any
 
 from synapticos.lang import *
 from synapticos.kernel.container import LayerCall, LayerCheck
-from synapticos.kernel.layers.checks import MAX_SIDE, holds_i8, holds_i32, product, scales_are_sound, takes, trails
+from synapticos.kernel.layers.checks import (
+    MAX_SIDE, has_scratch, holds_i8, holds_i32, product, scales_are_sound, takes, trails,
+)  # fmt: skip
 from synapticos.kernel.layers.requant import OutputRange, range_is_sound, requantize, to_i8
 from synapticos.kernel.layers.window import (
     Window, gather, window_is_sound, window_patch_bytes, window_rows, window_x_bytes, window_y_bytes,
@@ -61,8 +63,7 @@ def depthwise_validate(check: LayerCheck) -> Status:
     p = view(DepthwiseParams, check.params)
     if not depthwise_operands_fit(check, p):
         return Status.INVAL
-    sums = 4 * p.window.depth * p.multiplier
-    if check.scratch < sums or check.scratch - sums < window_patch_bytes(p.window):
+    if not has_scratch(check, 4 * p.window.depth * p.multiplier + window_patch_bytes(p.window)):
         return Status.INVAL
     return Status.OK
 

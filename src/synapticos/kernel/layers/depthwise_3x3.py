@@ -7,7 +7,7 @@ them.
 
 from synapticos.lang import *
 from synapticos.kernel.container import LayerCall, LayerCheck
-from synapticos.kernel.layers.checks import takes
+from synapticos.kernel.layers.checks import has_scratch, takes
 from synapticos.kernel.layers.depthwise import DEPTHWISE_PARAMS_BYTES, DepthwiseParams, depthwise_operands_fit
 from synapticos.kernel.layers.requant import OutputRange, requantize, to_i8
 from synapticos.kernel.layers.window import gather, is_inside, window_patch_bytes
@@ -22,7 +22,9 @@ def depthwise_3x3_validate(check: LayerCheck) -> Status:
     win = p.window
     if not depthwise_operands_fit(check, p) or win.k_h != 3 or win.k_w != 3 or p.multiplier != 1:
         return Status.INVAL
-    if win.dilation_h != 1 or win.dilation_w != 1 or check.scratch < window_patch_bytes(win):
+    if win.dilation_h != 1 or win.dilation_w != 1:
+        return Status.INVAL
+    if not has_scratch(check, window_patch_bytes(win)):
         return Status.INVAL
     return Status.OK
 
