@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,13 @@ class Build:
     Raises LanguageError if the program is not kernel-Python, UserError if no compiler is installed.
     """
 
-    def __init__(self, roots: list[Function], *, tables: dict[Table, list[Function]] | None = None,
-                 blobs: dict[Blob, bytes] | None = None, **params: int) -> None:  # fmt: skip
-        self.roots, self.tables, self.blobs, self.params = list(dict.fromkeys(roots)), tables or {}, blobs or {}, params
+    # To type checkers a decorated function is the function, and a table or blob what it holds: hence the wide types.
+    def __init__(self, roots: Sequence[Any], *, tables: Mapping[Any, Any] | None = None,
+                 blobs: Mapping[Any, bytes] | None = None, **params: int) -> None:  # fmt: skip
+        self.roots: list[Function] = list(dict.fromkeys(roots))
+        self.tables: dict[Table, list[Function]] = dict(tables or {})
+        self.blobs: dict[Blob, bytes] = dict(blobs or {})
+        self.params = params
 
     def program(self, pointer: int = 8) -> Program:
         return Program.of(self.roots, self.params, pointer, self.tables, self.blobs)

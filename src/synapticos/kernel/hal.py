@@ -4,17 +4,19 @@ A board answers each function under its C name, `hal_<name>`; on checked CPython
 answer. The first argument is the board's number, so that one process may hold several; a chip ignores it.
 """
 
-from synapticos.lang import *
+from synapticos.lang import Ptr, hal_function, i32, u8, u32
 
 
 @hal_function
 def ticks(board: u32) -> u32:
     """The free-running counter, at `tick_rate` a second. It wraps."""
+    ...
 
 
 @hal_function
 def tick_rate(board: u32) -> u32:
     """Ticks in a second, in Hz, never 0."""
+    ...
 
 
 @hal_function
@@ -25,6 +27,7 @@ def console(board: u32, text: Ptr[u8], n: u32) -> None:
 @hal_function
 def critical_enter(board: u32) -> u32:
     """Keep interrupts and other threads out; the result is what `critical_exit` wants back."""
+    ...
 
 
 @hal_function
@@ -50,13 +53,16 @@ def exit(board: u32, code: i32) -> None:
 @hal_function
 def argument(board: u32, buffer: Ptr[u8], n: u32) -> u32:
     """Copy at most `n` bytes of the program's argument into `buffer`; the result is its whole length in bytes, 0 for none."""
+    ...
 
 
 @hal_function
 def file_read(board: u32, name: Ptr[u8], at: u32, data: Ptr[u8], n: u32) -> i32:
     """Read up to `n` bytes from byte `at` of the file `name` (0-terminated): bytes read, or a negative Status number."""
+    ...
 
 
 @hal_function
 def file_write(board: u32, name: Ptr[u8], at: u32, data: Ptr[u8], n: u32) -> i32:
     """Write `n` bytes at byte `at` of the file `name` (0 begins it anew): bytes written, or a negative Status number."""
+    ...
