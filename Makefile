@@ -17,7 +17,7 @@ help:
 $(VENV)/bin/python:
 	@python="$(PYTHON)"; \
 	if [ -z "$$python" ]; then for p in python3.13 python3.12 python3.11 python3; do \
-		if command -v $$p >/dev/null && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then python=$$p; break; fi; \
+		if command -v $$p >/dev/null && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then python=$$p; break; fi; \
 	done; fi; \
 	if [ -z "$$python" ]; then echo "make: no Python 3.11 or newer found: install one, or say make PYTHON=/path/to/python" >&2; exit 2; fi; \
 	if ! $$python -c 'import venv, ensurepip' 2>/dev/null; then \

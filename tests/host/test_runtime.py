@@ -139,6 +139,11 @@ def test_what_does_not_fit_is_said_with_both_shapes(runtime):
         runtime.run("waves", byte(0))
 
 
+def test_a_class_without_a_frame_for_the_pipeline_is_named(runtime):
+    with pytest.raises(UserError, match="no frame in class REALTIME: declare"):
+        runtime.submit("wave", byte(0), priority=syn.REALTIME)
+
+
 def test_a_closed_runtime_refuses(runtime):
     runtime.close()
     with pytest.raises(UserError, match="is closed"):

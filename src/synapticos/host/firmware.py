@@ -59,14 +59,14 @@ def build_firmware(app: App, board_name: str, compiler: str | None = None) -> Fi
     from synapticos.compiler import Program
 
     board = boards.find(board_name)
-    image = compile_app(app, slots=max(len(app.jobs), 1))
+    image = compile_app(app, slots=max(len(app.jobs), 1), enforce=False)
     if image.host_stages:
         names = ", ".join(stage.__name__ for stage, _ in image.host_stages)
         raise UserError(f'app "{app.name}": {names} is a stage of the host (NumPy) and cannot run on {board.name}; write it with @syn.stage')
     if not app.jobs:
         raise UserError(f'app "{app.name}": has no job; app.job(pipeline) makes one')
     rows, inputs = run_rows(image)
-    check_ram(image, board, inputs)
+    room = [*image.shortages(), *ram_shortages(image, board, inputs)]
     chain = toolchain.find(board.target, compiler)
     blobs = {program.TABLES: image.tables, program.CONTAINERS: image.containers, program.RUNS: rows}
     parameters = image.parameters | {
@@ -78,10 +78,20 @@ def build_firmware(app: App, board_name: str, compiler: str | None = None) -> Fi
     }
     entry: Any = program.main
     made = Program.of([entry], parameters, 4, image.lean_tables, blobs)
-    elf, texts = link_program(made, entry, board, chain)
+    try:
+        elf, texts = link_program(made, entry, board, chain)
+    except UserError:
+        if not room:
+            raise
+        raise UserError(_refusal(app, board, room)) from None  # it did not fit, and that is why
     deepest = worst_stack(elf, made, "board_reset")
-    if deepest.bytes > board.stack:
-        raise UserError(f'app "{app.name}" on {board.name}: the stack may need {deepest.bytes:,} bytes, {board.stack:,} are available: {deepest}')
+    stack = board.stack if app.stack is None else min(app.stack, board.stack)
+    if deepest.bytes > stack:
+        room.append(
+            f"the stack may need {deepest.bytes:,} bytes, {stack:,} are available, {deepest.bytes - stack:,} are missing: {deepest}"
+        )
+    if room:
+        raise UserError(_refusal(app, board, room))
     sizes = firmware.sizes(elf, board)
     return Firmware(app, image, board, chain.name, elf, texts, sizes, _parts(image, elf, sizes, inputs), deepest)
 
@@ -107,17 +117,21 @@ def link_program(made: Any, main: Any, board: Board, chain: Toolchain) -> tuple[
     return toolchain.cached(f"firmware-{key}.elf", make).read_bytes(), texts
 
 
-def check_ram(image: Image, board: Board, inputs: int) -> None:
-    """Refuse what cannot fit, naming what is needed, available and missing, and where most is alive."""
+def _refusal(app: App, board: Board, shortages: list[str]) -> str:
+    return "\n  ".join([f'app "{app.name}" on {board.name}: {shortages[0]}', *shortages[1:]])
+
+
+def ram_shortages(image: Image, board: Board, inputs: int) -> list[str]:
+    """What does not fit the board: needed, available and missing, and where most is alive."""
     need = image.arena_bytes + inputs + board.stack
     if need <= board.ram.size:
-        return
+        return []
     worst = max(image.pipelines, key=lambda p: p.plan)
-    raise UserError(
-        f'app "{image.app.name}" on {board.name}: needs {need:,} bytes of RAM (arena {image.arena_bytes:,}, input {inputs:,}, '
+    return [
+        f"needs {need:,} bytes of RAM (arena {image.arena_bytes:,}, input {inputs:,}, "
         f"stack {board.stack:,}), {board.ram.size:,} are available, {need - board.ram.size:,} are missing; "
         f"most is alive in pipeline {worst.name}, {worst.worst}"
-    )
+    ]
 
 
 def _parts(image: Image, elf: bytes, sizes: dict[str, int], inputs: int) -> list[tuple[str, int, int]]:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from synapticos import lang
-from synapticos.app.declare import App, Pipeline
+from synapticos.app.declare import PRIORITIES, App, Pipeline
 from synapticos.app.image import DTYPE, Image, PipelineImage, compile_app, tensor_fields
 from synapticos.app.spec import DTYPES, Spec
 from synapticos.errors import KernelError, UserError
@@ -144,6 +144,11 @@ class Runtime:
             raise UserError(f"{self.app.name}: the runtime is closed")
         found = self._pipeline(pipeline)
         spec = found.source
+        if priority is not None and self.image.frames[priority] < found.plan:
+            name = PRIORITIES[priority]
+            raise UserError(
+                f'{self.app.name}: pipeline "{found.name}" has no frame in class {name}: declare app.job(..., priority=syn.{name})'
+            )
         array = _input(data, spec, found.name)
         results, memory = _results(found.outputs, out, found.name)
         e = self._engine
