@@ -19,7 +19,7 @@ from synapticos.kernel.tensor import DType, Lifetime, element_size
 SCRATCH_POOL_SIZE = param(u32, 16384, max=65536)  # bytes, for `mem_init`
 ALIGN: Final[u32] = 16  # bytes: what DMA and accelerators need
 HEADER: Final[u32] = 32  # bytes of a tensor's descriptor
-SCRATCH_DEPTH: Final[u32] = 8  # scratch blocks that can be given back one by one; more go with a reset
+SCRATCH_DEPTH = param(u32, 8, min=1, max=64)  # scratch blocks that can be given back one by one; more go with a reset
 
 
 @struct

@@ -8,7 +8,7 @@ MAX_PIPELINE_STAGES = param(u32, 8, min=1, max=16)  # of one pipeline, its model
 MAX_JOBS = param(u32, 2, min=1, max=32)  # slots: queued, running and finished but unread
 PIPELINE_CONFIG_BYTES = param(u32, 96, min=4, max=4096)  # a pipeline's copies of its stages' configurations; a multiple of 4
 NPU_INPUT_BYTES = param(u32, 1024, min=1, max=1 << 20)  # what `npu_set_input` can copy
-NPU_OUTPUT_BYTES: Final[u32] = 256  # what `npu_invoke` can keep
+NPU_OUTPUT_BYTES = param(u32, 256, min=4, max=1 << 20)  # what `npu_invoke` can keep
 NPU_MODEL_BYTES = param(u32, 450496, max=1 << 28)  # of one model: what a slot of the flash store holds
 LAYER_TIMES = param(u32, 32, min=1, max=1024)  # layers that a trace keeps
 DEADLINE_ORDER = param(u32, 1, max=1)  # inside a class: 1 earliest deadline first, 0 first come, first served

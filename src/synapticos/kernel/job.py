@@ -12,7 +12,7 @@ from synapticos.kernel.container import Quant
 from synapticos.kernel.capacity import DEADLINE_ORDER, MAX_JOBS
 from synapticos.kernel.profile import JobTimes
 from synapticos.kernel.status import Status
-from synapticos.kernel.tensor import MAX_STAGE_INPUTS, Tensor
+from synapticos.kernel.tensor import STAGE_INPUTS, Tensor
 
 BEST_EFFORT: Final[u32] = 0
 NORMAL: Final[u32] = 1
@@ -102,8 +102,8 @@ class Job:
     into: bool  # the caller brought a buffer for the result
     holds_npu: bool  # in the middle of a model on an exclusive backend
     reserved: Shaped[Array[u8], 2]
-    x: Shaped[Array[Tensor], MAX_STAGE_INPUTS]  # what the step before left; at first the input, at last the result
-    quant: Shaped[Array[Quant], MAX_STAGE_INPUTS]
+    x: Shaped[Array[Tensor], STAGE_INPUTS]  # what the step before left; at first the input, at last the result
+    quant: Shaped[Array[Quant], STAGE_INPUTS]
     y: Tensor  # what the stage that runs is given room for; its shape is 0
 
 

@@ -15,7 +15,7 @@ from synapticos.kernel.npu import BACKEND_CAPS, BACKEND_LOAD, BACKEND_NEED, npu_
 from synapticos.kernel.region import REGION_ARENA, REGION_MODEL
 from synapticos.kernel.sched import any_begun, sched_quiesce, sched_release
 from synapticos.kernel.status import Status
-from synapticos.kernel.tensor import MAX_STAGE_INPUTS, Lifetime
+from synapticos.kernel.tensor import STAGE_INPUTS, Lifetime
 
 
 @fn
@@ -149,8 +149,8 @@ def load_payload(kernel: Kernel, model: Model, handle: u32) -> Status:
         return status
     need = local(Need)
     BACKEND_NEED[model.backend](m, need)
-    if need.outputs == 0 or need.outputs > MAX_STAGE_INPUTS:
-        return refuse(kernel.note, Status.NOTSUP, f"a model of {need.outputs} outputs; a stage takes at most {MAX_STAGE_INPUTS}")
+    if need.outputs == 0 or need.outputs > STAGE_INPUTS:
+        return refuse(kernel.note, Status.NOTSUP, f"a model of {need.outputs} outputs; a stage takes at most {STAGE_INPUTS}")
     if need.frame_bytes > arena.size or need.scratch_bytes > arena.scratch_size:
         return refuse(kernel.note, Status.NOMEM, f"the model needs {need.frame_bytes} bytes of the arena's {arena.size}, {need.scratch_bytes} of {arena.scratch_size} scratch")
     if need.persistent_bytes > model.persistent_bytes:

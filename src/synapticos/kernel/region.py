@@ -24,7 +24,6 @@ REGIONS = MAX_MODELS + MAX_JOBS + MAX_JOBS + 6
 class Region:
     base: Ptr[u8] | None
     size: u32  # bytes; 0: nothing is there
-    reserved: u32
 
 
 @struct
@@ -37,7 +36,6 @@ class Regions:
         region = self.items[number]
         region.base = base
         region.size = size
-        region.reserved = 0
         if base is None:
             region.size = 0
 

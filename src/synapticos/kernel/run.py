@@ -21,7 +21,7 @@ from synapticos.kernel.pipeline import MIN_BUFFER, Pipeline, Stage, StageKind
 from synapticos.kernel.region import REGION_ARENA, REGION_NONE, REGION_NPU, REGION_OUTPUT
 from synapticos.kernel.stages.tables import BUILTINS, capacity
 from synapticos.kernel.status import Status
-from synapticos.kernel.tensor import MAX_DIMS, MAX_STAGE_INPUTS, DType, Lifetime, StageCall, StageFn, Tensor, element_size
+from synapticos.kernel.tensor import MAX_DIMS, STAGE_INPUTS, DType, Lifetime, StageCall, StageFn, Tensor, element_size
 
 APP_STAGES = table(StageFn, [], open=True)  # an app's own
 SMALLEST_FRAME: Final[u32] = 16
@@ -115,7 +115,7 @@ def fill_call(kernel: Kernel, job: Job, pipeline: Pipeline, call: StageCall) -> 
     inputs = u32(job.inputs)
     if stage.binds != 0:
         inputs = u32(stage.binds)
-    if inputs > MAX_STAGE_INPUTS:
+    if inputs > STAGE_INPUTS:
         return Status.INVAL
     call.inputs = inputs
     for i in range(inputs):
@@ -329,7 +329,7 @@ def end_model(kernel: Kernel, job: Job, model: Model, m: ModelMemory) -> Status:
         kernel.npu.state = NpuState.IDLE
     need = local(Need)
     BACKEND_NEED[model.backend](m, need)
-    if need.outputs == 0 or need.outputs > MAX_STAGE_INPUTS:
+    if need.outputs == 0 or need.outputs > STAGE_INPUTS:
         return Status.NOTSUP
     for i in range(need.outputs):
         y = job.x[i]

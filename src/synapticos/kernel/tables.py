@@ -25,7 +25,7 @@ from synapticos.kernel.region import REGION_CONTAINERS, REGION_TABLES
 from synapticos.kernel.sched import CALLBACKS
 from synapticos.kernel.stages.tables import check_config
 from synapticos.kernel.status import Status
-from synapticos.kernel.tensor import MAX_STAGE_INPUTS, Lifetime
+from synapticos.kernel.tensor import STAGE_INPUTS, Lifetime
 
 APP_MAGIC: Final[u32] = 0x31505041  # "APP1"
 APP_VERSION: Final[u32] = 1
@@ -193,7 +193,7 @@ def boot_stage(kernel: Kernel, header: AppHeader, pipeline: Pipeline, row: Stage
             kind = stage_kind(HOST_STAGE + number % STAGE_NUMBERS)
         case _:
             return Status.INVAL
-    if kind == StageKind.NONE or row.binds > MAX_STAGE_INPUTS or row.config_at % 4 != 0:
+    if kind == StageKind.NONE or row.binds > STAGE_INPUTS or row.config_at % 4 != 0:
         return refuse(kernel.note, Status.INVAL, f"the app has a stage of kind {row.kind} and number {number}, which this build has not")
     if kind == StageKind.MODEL and pipeline.model != NO_MODEL:
         return Status.ALREADY
@@ -228,7 +228,7 @@ def bind_stage(kernel: Kernel, header: AppHeader, stage: Stage, row: StageRow) -
     binds = view(u16, bytes)
     for i in range(u32(row.binds)):
         bind = binds[row.first_bind + i]
-        if bind >= MAX_STAGE_INPUTS:
+        if bind >= STAGE_INPUTS:
             return Status.INVAL
         stage.bind[i] = u8(bind)
     stage.binds = u8(row.binds)

@@ -8,7 +8,8 @@ from synapticos.lang import *
 from synapticos.kernel.status import Status
 
 MAX_DIMS: Final[u32] = 4
-MAX_STAGE_INPUTS: Final[u32] = 4  # tensors that one step may hand to the next
+MAX_STAGE_INPUTS: Final[u32] = 4  # tensors that one step may hand to the next, in any build
+STAGE_INPUTS = param(u32, 4, min=1, max=4)  # in this build
 
 
 class DType(u8, Enum):
@@ -47,13 +48,13 @@ class StageCall:
 
     inputs: u32  # tensors in `x`
     config_bytes: u32
-    scale: Shaped[Array[f32], MAX_STAGE_INPUTS]  # quantisation of each input; 0.0: not known
-    zero: Shaped[Array[i32], MAX_STAGE_INPUTS]
+    scale: Shaped[Array[f32], STAGE_INPUTS]  # quantisation of each input; 0.0: not known
+    zero: Shaped[Array[i32], STAGE_INPUTS]
     scratch_bytes: u32  # at `scratch`; 0: the kernel gives none
     reserved: u32
-    x: Shaped[Array[Tensor], MAX_STAGE_INPUTS]
+    x: Shaped[Array[Tensor], STAGE_INPUTS]
     y: Tensor  # size: capacity on entry; the stage sets the final size, shape, ndim and dtype
-    x_data: Shaped[Array[Ptr[u8]], MAX_STAGE_INPUTS]
+    x_data: Shaped[Array[Ptr[u8]], STAGE_INPUTS]
     y_data: Ptr[u8]
     config: Ptr[u8] | None
     scratch: Ptr[u8] | None  # alive within this step only
