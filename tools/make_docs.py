@@ -47,7 +47,45 @@ def processors() -> str:
     return "\n".join(lines)
 
 
-PARTS = {"refusals": refusals, "operators": operators, "processors": processors}
+def record(kind: object) -> str:
+    """Offset, type and name of each field of a struct."""
+    from synapticos import lang
+
+    lines = ["| offset | type | field |", "|---|---|---|"]
+    lines += [f"| {offset} | {type_} | {name} |" for name, offset, type_ in lang.layout(kind)]
+    return "\n".join([*lines, f"\n{lang.sizeof(kind)} bytes."])
+
+
+def container(name: str) -> str:
+    from synapticos.kernel import container as records
+
+    return record(getattr(records, name))
+
+
+def app_rows() -> str:
+    from synapticos.kernel import tables
+
+    kinds = (tables.AppHeader, tables.ModelRow, tables.PipelineRow, tables.StageRow, tables.JobRow)
+    return "\n\n".join(f"### {kind.__name__}\n\n{record(kind)}" for kind in kinds)
+
+
+def variants() -> str:
+    from synapticos.kernel.layers.variants import VARIANTS
+
+    names = VARIANTS.items() if isinstance(VARIANTS, dict) else enumerate(VARIANTS)
+    return "\n".join(["| number | variant |", "|---|---|", *(f"| {number} | {name} |" for number, name in names)])
+
+
+PARTS = {
+    "refusals": refusals,
+    "operators": operators,
+    "processors": processors,
+    "header": lambda: container("Header"),
+    "tensor": lambda: container("TensorRecord"),
+    "step": lambda: container("StepRecord"),
+    "variants": variants,
+    "tables": app_rows,
+}
 PLACE = re.compile(r"<!-- generated: (\w+) -->\n.*?<!-- end of \1 -->", re.DOTALL)
 
 
