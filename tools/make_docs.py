@@ -17,7 +17,8 @@ ROOT = Path(__file__).parent.parent
 def refusals() -> str:
     """The table that the compiler itself gives."""
     command = [sys.executable, "-m", "synapticos.compiler.refusals"]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    head, line, *rows = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip().splitlines()
+    return "\n".join([head, line, *sorted(rows)])
 
 
 def operators() -> str:
