@@ -119,9 +119,9 @@ def test_answers_are_kept_after_everything_else(graph):
     outputs = [np.ones(t.shape, np.int8) for t in graph.outputs]
     data = compile_model(graph, answers=[Answer([x], outputs)]).container
     at = load_container(data, "m").header["answers_at"]
-    assert data[at : at + 4] == b"\1\0\0\0" and data[at + 4 : at + 4 + x.nbytes] == x.tobytes()
     crc = zlib.crc32(b"".join(o.tobytes() for o in outputs))
-    assert data[at + 4 + x.nbytes :][:4] == crc.to_bytes(4, "little")
+    assert data[at : at + 8] == b"\1\0\0\0" + crc.to_bytes(4, "little")
+    assert data[at + 16 : at + 16 + x.nbytes] == x.tobytes()  # where it can be run
     with pytest.raises(UserError, match="an answer must have"):
         compile_model(graph, answers=[Answer([x[0, 0]], outputs)])
 

@@ -5,6 +5,8 @@ the container's start. Nothing in it is trusted: `load` looks at every number be
 container that it accepts reads and writes nothing outside itself and the memory that it asks for, whatever its bytes.
 
 The lists begin with the model's inputs and outputs (`Header.inputs`, `Header.outputs` entries); the steps' follow.
+Known answers: their count, for each the crc32 of the outputs' bytes one after the other, then from the next multiple
+of ALIGN on for each the job's input, as it lies in memory, rounded up to ALIGN. So a device runs them where they are.
 """
 
 from synapticos.lang import *
@@ -16,6 +18,7 @@ MAX_RANK: Final[u32] = 4
 MAX_TENSORS: Final[u32] = 0xFFF0
 MAX_BYTES: Final[u32] = 0x10000000  # of a container and of each space: sums of two cannot wrap
 NO_TENSOR: Final[u16] = 0xFFFF  # in a list: an optional input that is not there
+MAX_ANSWERS: Final[u32] = 4096
 HEADER_BYTES: Final[u32] = 128
 TENSOR_BYTES: Final[u32] = 40  # of a tensor record
 STEP_BYTES: Final[u32] = 32  # of a step record

@@ -7,7 +7,7 @@ was given. Products and sums in these checks cannot wrap: counts are bounded fir
 
 from synapticos.lang import *
 from synapticos.kernel.container import (
-    ALIGN, DTYPE_INT8, DTYPE_INT16, DTYPE_INT32, DTYPE_UINT8, HEADER_BYTES, MAGIC, MAX_BYTES, MAX_OPERANDS, MAX_RANK,
+    ALIGN, DTYPE_INT8, DTYPE_INT16, DTYPE_INT32, DTYPE_UINT8, HEADER_BYTES, MAGIC, MAX_ANSWERS, MAX_BYTES, MAX_OPERANDS, MAX_RANK,
     MAX_TENSORS, NO_TENSOR, SPACE_CONSTS, SPACE_FRAME, SPACE_INPUT, SPACE_PERSISTENT, STEP_BYTES, TENSOR_BYTES, VERSION,
     Header, LayerCall, LayerCheck, ModelMemory, Quant, StepRecord, TensorRecord,
 )  # fmt: skip
@@ -91,6 +91,23 @@ def header_status(m: ModelMemory) -> Status:
     if header.inputs == 0 or header.outputs == 0 or u32(header.inputs) + header.outputs > header.list_entries:
         return Status.INVAL
     return Status.OK
+
+
+@fn(pure=True)
+def answer_inputs_at(count: u32) -> u32:
+    """Where the inputs of `count` answers begin, from the section's start."""
+    return (4 + 4 * count + (ALIGN - 1)) & ~u32(ALIGN - 1)
+
+
+@fn(pure=True)
+def answers_fit(m: ModelMemory, header: Header, input_bytes: u32) -> bool:
+    """Whether all known answers lie inside the container. Its section begins there, as `header_status` has seen."""
+    room = HEADER_BYTES + header.payload_bytes - header.answers_at
+    count = view(u32, m.container[header.answers_at :])[0]
+    if count > MAX_ANSWERS or answer_inputs_at(count) > room:
+        return False
+    each = (input_bytes + (ALIGN - 1)) & ~u32(ALIGN - 1)
+    return product(count, each) <= room - answer_inputs_at(count)
 
 
 @fn(pure=True)
@@ -211,6 +228,8 @@ def cpu_load(m: ModelMemory) -> Status:
             input_bytes = max(input_bytes, record.offset + record.bytes)
         elif record.space != SPACE_FRAME or record.dtype > DTYPE_INT32:
             return Status.INVAL
+    if header.answers_at != 0 and not answers_fit(m, header, input_bytes):
+        return Status.INVAL
     for i in range(u32(header.tensors)):
         check(tensor_status(model_tensor(m, i), header, input_bytes))
     for i in range(u32(header.steps)):

@@ -301,13 +301,20 @@ def _shape16(tensor: Tensor) -> list[int]:
 
 
 def _answers(graph: Graph, answers: Sequence[Answer]) -> bytes:
-    """Their count, then for each the inputs' bytes and the crc32 of the outputs' bytes."""
-    data = bytearray(len(answers).to_bytes(4, "little"))
+    """As `kernel.container` has them: their count, the outputs' checksums, then the inputs as they lie in memory."""
+    if len(answers) > int(c.MAX_ANSWERS):
+        raise UserError(f"{graph.where}: {len(answers)} answers; a container holds at most {int(c.MAX_ANSWERS)}")
+    sums, inputs = [], _Section(c.ALIGN)
     for answer in answers:
         for tensors, arrays in ((graph.inputs, answer.inputs), (graph.outputs, answer.outputs)):
             sizes = [t.bytes for t in tensors]
             if [np.asarray(a).nbytes for a in arrays] != sizes:
                 raise UserError(f"{graph.where}: an answer must have arrays of {sizes} bytes; give the model's own")
-        data += b"".join(np.ascontiguousarray(a).tobytes() for a in answer.inputs)
-        data += zlib.crc32(b"".join(np.ascontiguousarray(a).tobytes() for a in answer.outputs)).to_bytes(4, "little")
-    return bytes(data)
+        for array in answer.inputs:
+            inputs.add(np.ascontiguousarray(array).tobytes())
+        sums.append(zlib.crc32(b"".join(np.ascontiguousarray(a).tobytes() for a in answer.outputs)))
+    file = _Section(c.ALIGN)
+    file.add(np.array([len(answers), *sums], "<u4").tobytes())
+    file.add(bytes(inputs.data))
+    file.data += bytes(-len(file.data) % c.ALIGN)
+    return bytes(file.data)
