@@ -140,9 +140,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 class App:
     """A device: what it sees and hears, what it runs on that, and when."""
 
-    def __init__(self, name: str, *, ram: str | int | None = None) -> None:
+    def __init__(self, name: str, *, ram: str | int | None = None, stack: str | int | None = None) -> None:
+        """`ram` and `stack` are budgets, in bytes or like "192K": a build that needs more is refused."""
         self.name = check_name(name, "app")
         self.ram = parse_bytes(ram, f'app "{name}": ram')
+        self.stack = parse_bytes(stack, f'app "{name}": stack')
         self.folder = _caller_folder()
         self.sources: dict[str, sources.Source] = {}
         self.models: list[ModelFile] = []

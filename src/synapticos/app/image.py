@@ -25,6 +25,7 @@ from synapticos.kernel.npu import BACKEND_CPU
 from synapticos.kernel.run import APP_STAGES
 from synapticos.kernel.stages.tables import BUILTINS, KINDS, ROWS, stage_rows
 from synapticos.kernel.tensor import MAX_STAGE_INPUTS, DType, Tensor
+from synapticos.model.graph import short
 
 MIN_SLOTS = 4  # of jobs, in a build for this machine
 CLASSES = 3
@@ -86,6 +87,17 @@ class Image:
         """Persistent, results, frames and scratch."""
         return _up(self.persistent) + self.result_bytes * self.slots + sum(self.frames) + self.scratch
 
+    def shortages(self) -> list[str]:
+        """What of the app's own budget for the arena is not enough: needed, available, missing, and what is alive at the peak."""
+        need, room = self.arena_bytes, self.app.ram
+        if room is None or need <= room:
+            return []
+        worst = max(self.pipelines, key=lambda p: p.plan)
+        return [
+            f"the arena needs {need:,} bytes, {room:,} are available, {need - room:,} are missing; "
+            f"most is alive in pipeline {worst.name}, {worst.worst}"
+        ]
+
     @property
     def source_bytes(self) -> int:
         """One frame of each job, where firmware keeps them."""
@@ -101,7 +113,10 @@ class Image:
             "MAX_PIPELINE_STAGES": max(most, 1),
             "MAX_JOBS": self.slots,
             "PIPELINE_CONFIG_BYTES": 4,
-            "NPU_INPUT_BYTES": 16,
+            "STAGE_INPUTS": max((len(step.outputs) for p in self.pipelines for step in p.steps), default=1),
+            "SCRATCH_DEPTH": 1,
+            "NPU_INPUT_BYTES": 4,  # nobody drives the accelerator by hand
+            "NPU_OUTPUT_BYTES": 4,
             "LAYER_TIMES": max(self.layers, 1),
         }
 
@@ -137,8 +152,11 @@ class Image:
         )
 
 
-def compile_app(app: App, *, slots: int | None = None) -> Image:
-    """Compile an app. Raises UserError for all that cannot be: no job, a model that does not compile, too little RAM."""
+def compile_app(app: App, *, slots: int | None = None, enforce: bool = True) -> Image:
+    """Compile an app. Raises UserError for all that cannot be: no job, a model that does not compile, too little RAM.
+
+    Without `enforce` the caller asks for `shortages` itself, to report them with others.
+    """
     if not app.pipelines:
         raise UserError(f'app "{app.name}": has no pipeline; app.pipeline(name, source) begins one')
     for pipeline in app.pipelines.values():
@@ -173,12 +191,8 @@ def compile_app(app: App, *, slots: int | None = None) -> Image:
         list(app.jobs),
     )
     out.tables = writer.tables(out)
-    if app.ram is not None and out.arena_bytes > app.ram:
-        worst = max(images, key=lambda p: p.plan)
-        raise UserError(
-            f'app "{app.name}": the arena needs {out.arena_bytes:,} bytes, {app.ram:,} are available, '
-            f"{out.arena_bytes - app.ram:,} are missing; most is alive in pipeline {worst.name}, {worst.worst}"
-        )
+    if enforce and out.shortages():
+        raise UserError(f'app "{app.name}": {out.shortages()[0]}')
     return out
 
 
@@ -212,7 +226,9 @@ class _Writer:
         step = labels[at]
         worst = f"at {step.kind} {step.name}"
         if step.model is not None:
-            worst += f", layer {step.model.compiled.info.worst_layer}"
+            info = step.model.compiled.info
+            alive = ", ".join(f"{short(name)} {size:,}" for name, size in info.alive)
+            worst += f", layer {info.worst_layer}, where {alive} bytes are alive"
         return PipelineImage(
             pipeline.name,
             number,
