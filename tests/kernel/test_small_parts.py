@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from synapticos.kernel.clock import Clock
 from synapticos.kernel.crc import crc32
+from synapticos.kernel.divide import divide
 from synapticos.kernel.log import Log
 from synapticos.kernel.note import Note
 from synapticos.kernel.region import REGION_ARENA, REGIONS, Regions
@@ -27,14 +28,14 @@ def test_the_checksum_is_zlibs_and_can_be_continued(engines, data, cut):
 
 @given(st.lists(st.integers(0, U32), max_size=20), st.sampled_from([1, 3, 32768, 1_000_000, 12_000_000, 150_000_000, U32]), st.integers(0, U32))
 def test_time_is_exact_whatever_the_rate_and_never_wraps(engines, gaps, rate, start):
-    e = engines(Clock.start, Clock.update, Clock.to_us, Clock.to_us_up)
+    e = engines(Clock.start, Clock.update, Clock.us, Clock.to_us, Clock.to_us_up)
     clock = e.new(Clock)
     e(Clock.start, clock, start, rate)
     ticks = 0
     for gap in gaps:
         ticks += gap
         e(Clock.update, clock, (start + ticks) & U32)
-        assert (clock.ticks, clock.us) == (ticks, ticks * 1_000_000 // rate)
+        assert (clock.ticks, e(Clock.us, clock)) == (ticks, ticks * 1_000_000 // rate)
     for gap in gaps:
         assert e(Clock.to_us, clock, gap) == min(gap * 1_000_000 // rate, U32)
         assert e(Clock.to_us_up, clock, gap) == min(-(-gap * 1_000_000 // rate), U32)
@@ -99,3 +100,10 @@ def test_a_region_gives_nothing_outside_itself(engines, at, n, size):
         assert each(Regions.get, regions.each[i], U32, 0, 0) is None
         each(Regions.set, regions.each[i], int(REGION_ARENA), None, 64)
         assert each(Regions.get, regions.each[i], int(REGION_ARENA), 0, 0) is None
+
+
+@given(st.integers(0, (1 << 64) - 1), st.one_of(st.integers(1, U32), st.sampled_from([1, 2, 1 << 31, (1 << 31) + 1, U32])))
+def test_long_division_is_exact(engines, n, by):
+    e = engines(divide)
+    assert e(divide, n, by) == n // by
+    assert e(divide, n >> 40, by) == (n >> 40) // by

@@ -73,6 +73,7 @@ EXPORTS = {
     "syn_model_list": api_model_list,
     "syn_model_set_data": models.model_set_data,
     "syn_model_set_crc": models.model_set_crc,
+    "syn_model_clear_state": models.model_clear_state,
     "syn_model_load": models.model_load,
     "syn_model_unload": models.model_unload,
     "syn_model_is_loaded": models.model_is_loaded,

@@ -61,6 +61,7 @@ LoadFn = Fn[[ModelMemory], Status]  # may this model run? looks at the container
 NeedFn = Fn[[ModelMemory, Need], None]
 StepFn = Fn[[ModelMemory, u32, StepRows], None]
 RunFn = Fn[[ModelMemory, u32, u32, u32], Status]  # step, first row, end row
+ClearFn = Fn[[ModelMemory], Status]  # the persistent bytes as they are before the first run
 OutputFn = Fn[[ModelMemory, u32, Tensor, Quant], Status]  # output i: offset from the frame's start, size, type, shape
 
 

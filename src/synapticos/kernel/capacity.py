@@ -11,5 +11,6 @@ NPU_INPUT_BYTES = param(u32, 1024, min=1, max=1 << 20)  # what `npu_set_input` c
 NPU_OUTPUT_BYTES = param(u32, 256, min=4, max=1 << 20)  # what `npu_invoke` can keep
 NPU_MODEL_BYTES = param(u32, 450496, max=1 << 28)  # of one model: what a slot of the flash store holds
 LAYER_TIMES = param(u32, 32, min=1, max=1024)  # layers that a trace keeps
+PROFILING = param(u32, 1, max=1)  # 0: no times are kept
 DEADLINE_ORDER = param(u32, 1, max=1)  # inside a class: 1 earliest deadline first, 0 first come, first served
 SYNC_TIMEOUT_MS = param(u32, 5000)  # how long `infer_run_sync` waits

@@ -4,11 +4,11 @@ from synapticos.lang import *
 from synapticos.kernel.backend import Caps, Need, StepRows
 from synapticos.kernel.container import ModelMemory
 from synapticos.kernel.cpu import (
-    cpu_frame_bytes, cpu_input_bytes, cpu_load, cpu_output, cpu_outputs, cpu_persistent_bytes, cpu_rows, cpu_run, cpu_scratch_bytes,
+    cpu_clear, cpu_frame_bytes, cpu_input_bytes, cpu_load, cpu_output, cpu_outputs, cpu_persistent_bytes, cpu_rows, cpu_run, cpu_scratch_bytes,
     cpu_steps, cpu_tile,
 )  # fmt: skip
-from synapticos.kernel.npu import BACKEND_CAPS, BACKEND_LOAD, BACKEND_NEED, BACKEND_OUTPUT, BACKEND_RUN, BACKEND_STEP
-from synapticos.kernel.stub import stub_caps, stub_load, stub_need, stub_output, stub_run, stub_step
+from synapticos.kernel.npu import BACKEND_CAPS, BACKEND_CLEAR, BACKEND_LOAD, BACKEND_NEED, BACKEND_OUTPUT, BACKEND_RUN, BACKEND_STEP
+from synapticos.kernel.stub import stub_caps, stub_clear, stub_load, stub_need, stub_output, stub_run, stub_step
 
 CPU_NAME = rom(b"cpu")
 LEAST_FRAME: Final[u32] = 16  # so that a model's frame is never nothing
@@ -52,4 +52,5 @@ CPU_BACKEND = {  # all rows of the backend tables in such a build: the stub keep
     BACKEND_STEP: [stub_step, cpu_step_rows],
     BACKEND_RUN: [stub_run, cpu_run],
     BACKEND_OUTPUT: [stub_output, cpu_output],
+    BACKEND_CLEAR: [stub_clear, cpu_clear],
 }

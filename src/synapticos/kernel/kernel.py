@@ -97,4 +97,4 @@ def kernel_time(kernel: Kernel) -> u64:
     """Microseconds since boot. Thread mode only."""
     now = hal.ticks(kernel.board)
     kernel.clock.update(now)
-    return kernel.clock.us
+    return kernel.clock.us()

@@ -11,7 +11,7 @@ from synapticos.kernel.container import ModelMemory
 from synapticos.kernel.crc import crc32
 from synapticos.kernel.kernel import Kernel
 from synapticos.kernel.model import Model, ModelInfo, ModelState
-from synapticos.kernel.npu import BACKEND_CAPS, BACKEND_LOAD, BACKEND_NEED, npu_clear
+from synapticos.kernel.npu import BACKEND_CAPS, BACKEND_CLEAR, BACKEND_LOAD, BACKEND_NEED, npu_clear
 from synapticos.kernel.region import REGION_ARENA, REGION_MODEL
 from synapticos.kernel.sched import any_begun, sched_quiesce, sched_release
 from synapticos.kernel.status import Status
@@ -157,6 +157,8 @@ def load_payload(kernel: Kernel, model: Model, handle: u32) -> Status:
         at = check(arena.block(need.persistent_bytes, Lifetime.PERSISTENT))
         model.persistent_at = at
         model.persistent_bytes = need.persistent_bytes
+    if need.persistent_bytes != 0:
+        check(clear_payload(kernel, model))
     model.frame_bytes = need.frame_bytes
     if need.input_bytes != 0:
         model.info.input_size = need.input_bytes
@@ -166,6 +168,40 @@ def load_payload(kernel: Kernel, model: Model, handle: u32) -> Status:
         npu_clear(kernel.npu)
         kernel.npu.resident = handle
     return Status.OK
+
+
+@fn
+def clear_payload(kernel: Kernel, model: Model) -> Status:
+    """Put a model's persistent bytes to where they begin."""
+    data = kernel.regions.get(model.region, model.at, model.bytes)
+    state = kernel.regions.get(REGION_ARENA, model.persistent_at, model.persistent_bytes)
+    if data is None or state is None:
+        return Status.INVAL
+    m = local(ModelMemory)
+    m.container = data
+    m.container_bytes = model.bytes
+    m.persistent = state
+    m.persistent_bytes = model.persistent_bytes
+    return BACKEND_CLEAR[model.backend](m)
+
+
+@fn
+def model_clear_state(kernel: Kernel, handle: u32) -> Status:
+    """Let a model that remembers forget: its next run is as its first. Waits for half-done jobs.
+
+    Returns OK; INVAL for a bad handle; PERM if it is not loaded; BUSY as `model_load`.
+    """
+    model = kernel.models.find(handle)
+    if model is None:
+        return Status.INVAL
+    if model.state != ModelState.LOADED:
+        return Status.PERM
+    if model.bytes == 0 or model.persistent_bytes == 0:
+        return Status.OK
+    check(sched_quiesce(kernel))
+    status = clear_payload(kernel, model)
+    sched_release(kernel)
+    return status
 
 
 @fn

@@ -8,13 +8,13 @@ application that drives the accelerator by hand, while none of its jobs is runni
 """
 
 from synapticos.lang import *
-from synapticos.kernel.backend import Caps, CapsFn, LoadFn, Need, NeedFn, Npu, NpuState, OutputFn, RunFn, StepFn, StepRows
+from synapticos.kernel.backend import Caps, CapsFn, ClearFn, LoadFn, Need, NeedFn, Npu, NpuState, OutputFn, RunFn, StepFn, StepRows
 from synapticos.kernel.capacity import NPU_INPUT_BYTES, NPU_OUTPUT_BYTES
 from synapticos.kernel.container import ModelMemory, Quant
 from synapticos.kernel.kernel import Kernel
 from synapticos.kernel.region import REGION_NPU
 from synapticos.kernel.status import Status
-from synapticos.kernel.stub import stub_caps, stub_load, stub_need, stub_output, stub_run, stub_step
+from synapticos.kernel.stub import stub_caps, stub_clear, stub_load, stub_need, stub_output, stub_run, stub_step
 from synapticos.kernel.tensor import Tensor
 
 BACKEND_STUB: Final[u32] = 0
@@ -26,6 +26,7 @@ BACKEND_NEED = table(NeedFn, [stub_need], open=True)
 BACKEND_STEP = table(StepFn, [stub_step], open=True)
 BACKEND_RUN = table(RunFn, [stub_run], open=True)
 BACKEND_OUTPUT = table(OutputFn, [stub_output], open=True)
+BACKEND_CLEAR = table(ClearFn, [stub_clear], open=True)
 
 
 @fn

@@ -7,6 +7,7 @@ passes while it runs, so time that a job lies suspended is in its total but in n
 from synapticos.lang import *
 from synapticos.kernel.capacity import LAYER_TIMES, MAX_PIPELINE_STAGES
 from synapticos.kernel.clock import Clock
+from synapticos.kernel.divide import divide
 from synapticos.kernel.status import Status
 
 
@@ -94,4 +95,4 @@ def times_result(clock: Clock, times: JobTimes, out: ProfileResult) -> None:
     out.mem_peak_bytes = times.peak
     out.npu_utilization_pct = 0
     if times.total != 0:
-        out.npu_utilization_pct = u32(div_u64(u64(times.npu) * 100, times.total))
+        out.npu_utilization_pct = u32(divide(u64(times.npu) * 100, times.total))

@@ -11,7 +11,7 @@ from synapticos.lang import *
 from synapticos.kernel import hal
 from synapticos.kernel.arena import HEADER, align_up, shape_bytes
 from synapticos.kernel.backend import Need, NpuState, StepRows
-from synapticos.kernel.capacity import MAX_PIPELINE_STAGES
+from synapticos.kernel.capacity import PROFILING
 from synapticos.kernel.container import ModelMemory
 from synapticos.kernel.job import FREE_FRAME, HostWork, Job, JobState
 from synapticos.kernel.kernel import Kernel
@@ -284,7 +284,8 @@ def begin_model(kernel: Kernel, job: Job, stage: Stage, model: Model) -> Status:
     if model.exclusive:
         job.holds_npu = True
         kernel.npu.state = NpuState.BUSY
-    kernel.profile.begin_layers(job.id)
+    if PROFILING != 0:
+        kernel.profile.begin_layers(job.id)
     return Status.OK
 
 

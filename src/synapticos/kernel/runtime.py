@@ -1,7 +1,7 @@
 """Start and stop, and the profiler's published calls."""
 
 from synapticos.lang import *
-from synapticos.kernel.capacity import LAYER_TIMES, MAX_JOBS, MAX_MODELS
+from synapticos.kernel.capacity import LAYER_TIMES, MAX_JOBS, MAX_MODELS, PROFILING
 from synapticos.kernel.job import JobState
 from synapticos.kernel.kernel import Inside, Kernel
 from synapticos.kernel.memory import mem_init_pool
@@ -25,7 +25,8 @@ def kernel_init(kernel: Kernel, base: Ptr[u8] | None, size: u32, scratch: u32) -
         return Status.ALREADY
     check(mem_init_pool(kernel, base, size, scratch))
     ignore(npu_init(kernel))
-    kernel.profile.enable()
+    if PROFILING != 0:
+        kernel.profile.enable()
     kernel.up = True
     return Status.OK
 

@@ -12,7 +12,7 @@ callback from copies, then whoever waits.
 from synapticos.lang import *
 from synapticos.kernel import hal
 from synapticos.kernel.backend import NpuState
-from synapticos.kernel.capacity import MAX_JOBS, MAX_PIPELINE_STAGES
+from synapticos.kernel.capacity import MAX_JOBS, PROFILING
 from synapticos.kernel.job import (
     CLASSES, FREE_FRAME, NEVER, HostWork, Job, JobDone, JobParams, JobState, goes_before, job_begun, job_clear, job_finished,
     job_unfinished,
@@ -213,7 +213,8 @@ def take_posted(kernel: Kernel, posted: u32, now: u32) -> None:
         if job.state == JobState.POSTED:
             if job.deadline_in != 0:
                 age = kernel.clock.to_us(wrap(u32, now - job.posted_at))
-                job.deadline_us = kernel.clock.us + job.deadline_in - min(kernel.clock.us, u64(age))
+                time = kernel.clock.us()
+                job.deadline_us = time + job.deadline_in - min(time, u64(age))
             state = hal.critical_enter(kernel.board)
             if job.state == JobState.POSTED:
                 job.state = JobState.QUEUED
@@ -292,9 +293,10 @@ def dispatch(kernel: Kernel, slot: u32) -> bool:
     hal.critical_exit(kernel.board, state)
     if begins:
         job.began = kernel.clock.ticks
-        job.times.job = 0
-        for i in range(kernel.pipelines.items[job.pipeline].count):
-            job.times.stage[i] = 0
+        if PROFILING != 0:
+            job.times.job = 0
+            for i in range(kernel.pipelines.items[job.pipeline].count):
+                job.times.stage[i] = 0
     return taken
 
 
@@ -311,7 +313,7 @@ def advance(kernel: Kernel, slot: u32, before: u32) -> None:
     status = run_step(kernel, job, pipeline)
     after = hal.ticks(kernel.board)
     kernel.clock.update(after)
-    if kernel.profile.enabled:
+    if PROFILING != 0 and kernel.profile.enabled:
         spent = wrap(u32, after - before)
         job.times.stage[stage] = add_ticks(job.times.stage[stage], spent)
         if stage == pipeline.model:
@@ -417,9 +419,13 @@ def finish_times(kernel: Kernel, job: Job, pipeline: Pipeline) -> None:
     if job.abort:
         kernel.stats.cancelled = wrap(u32, kernel.stats.cancelled + 1)
         return
-    if job.deadline_us != NEVER and kernel.clock.us > job.deadline_us:
+    late = False
+    if job.deadline_us != NEVER:
+        time = kernel.clock.us()
+        late = time > job.deadline_us
+    if late:
         kernel.stats.misses[job.priority] = wrap(u32, kernel.stats.misses[job.priority] + 1)
-    if not kernel.profile.enabled:
+    if PROFILING == 0 or not kernel.profile.enabled:
         return
     times = job.times
     times.preprocess = 0

@@ -51,6 +51,11 @@ def stub_need(m: ModelMemory, need: Need) -> None:
 
 
 @fn
+def stub_clear(m: ModelMemory) -> Status:
+    return Status.OK
+
+
+@fn
 def stub_step(m: ModelMemory, step: u32, rows: StepRows) -> None:
     rows.row = 0
     rows.row_end = 1

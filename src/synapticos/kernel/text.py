@@ -5,6 +5,7 @@ Integers only: the text of a float would differ between machines. No buffer outl
 
 from synapticos.lang import *
 from synapticos.kernel import hal
+from synapticos.kernel.divide import divide
 
 DIGITS = rom(b"0123456789abcdef")
 SPACES = rom(b"                ")
@@ -24,10 +25,10 @@ def write_digits(out: Ptr[u8], value: u64, base: u32) -> u32:
     at: u32 = NUMBER_BYTES
     rest = value
     while rest > 0xFFFFFFFF:
-        digit = u32(rem_u64(rest, base))
-        rest = div_u64(rest, base)
+        tens = divide(rest, base)
         at -= 1
-        out[at] = DIGITS[digit]
+        out[at] = DIGITS[u32(rest - tens * base)]
+        rest = tens
     low = u32(rest)
     at -= 1
     out[at] = DIGITS[low % base]
