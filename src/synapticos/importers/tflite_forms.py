@@ -120,7 +120,7 @@ def _operands(op: Op, count: int) -> tuple[Tensor, Tensor, Tensor | None, Tensor
     if w.data is None or (bias is not None and bias.data is None):
         raise Cannot("its weights or bias are computed", "constant weights and bias")
     need(bias is None or bias.elements == count, f"the bias does not have {count} values")
-    need(len(w.scale) in (1, count), f"the weights have {len(w.scale)} scales for {count} channels")
+    need(w.dtype == "float32" or len(w.scale) in (1, count), f"the weights have {len(w.scale)} scales for {count} channels")
     op.inputs = [x, w, bias]
     return x, w, bias, op.outputs[0]
 
@@ -132,10 +132,9 @@ def _conv(raw: Raw, op: Op) -> None:
     channels = weights.shape[0]
     x, w, _, y = _operands(op, channels)
     _window(options, op, w.shape[1], w.shape[2], options["DilationHFactor"], options["DilationWFactor"])
-    if x.shape[3] != w.shape[3]:
-        raise Cannot(f"grouped: {x.shape[3]} channels in, {w.shape[3]} a filter", "one group, or DEPTHWISE_CONV_2D")
+    need(x.shape[3] % w.shape[3] == 0, f"{x.shape[3]} channels in, {w.shape[3]} a filter")
     need(y.shape[3] == channels, "output channels differ from the filters")
-    need(len(w.scale) == 1 or w.axis == 0, "the scales of the weights are not by output channel")
+    need(len(w.scale) < 2 or w.axis == 0, "the scales of the weights are not by output channel")
     op.options["activation"] = _activation(options["FusedActivationFunction"])
 
 
@@ -150,7 +149,7 @@ def _depthwise(raw: Raw, op: Op) -> None:
     need(w.shape[0] == 1, "the weights of a depthwise layer start with 1")
     need(x.shape[3] * multiplier == channels, f"{x.shape[3]} channels times {multiplier} are not {channels}")
     need(y.shape[3] == channels, "output channels differ from the filters")
-    need(len(w.scale) == 1 or w.axis == 3, "the scales of the weights are not by output channel")
+    need(len(w.scale) < 2 or w.axis == 3, "the scales of the weights are not by output channel")
     op.options |= {"depth_multiplier": multiplier, "activation": _activation(options["FusedActivationFunction"])}
 
 
@@ -174,7 +173,7 @@ def _dense(raw: Raw, op: Op) -> None:
         raise Cannot("shuffled weights", "weights in the default format")
     need(x.elements % n_in == 0, f"{x.elements} inputs are not rows of {n_in}")
     need(y.elements == x.elements // n_in * n_out, f"its output has not {x.elements // n_in} rows of {n_out}")
-    need(len(w.scale) == 1 or w.axis == 0, "the scales of the weights are not by output")
+    need(len(w.scale) < 2 or w.axis == 0, "the scales of the weights are not by output")
     op.options["keep_num_dims"] = bool(options["KeepNumDims"])
     op.options["activation"] = _activation(options["FusedActivationFunction"])
 
@@ -297,6 +296,24 @@ def _strided_slice(raw: Raw, op: Op) -> None:
     op.options["slices"] = slices
 
 
+def _svdf(raw: Raw, op: Op) -> None:
+    x, w, t, bias, state = op.inputs
+    y = op.outputs[0]
+    assert x is not None and w is not None and t is not None and state is not None
+    if w.data is None or t.data is None or (bias is not None and bias.data is None):
+        raise Cannot("its weights or bias are computed", "constant weights and bias")
+    need(len(x.shape) == len(w.shape) == len(t.shape) == len(y.shape) == 2, "its operands are not two-dimensional")
+    rank = raw.options["Rank"]
+    need(rank > 0 and w.shape[0] % rank == 0, f"{w.shape[0]} filters of rank {rank}")
+    need(t.shape[0] == w.shape[0] and x.shape[1] == w.shape[1], "its weights do not match")
+    need(bias is None or bias.elements == w.shape[0] // rank, "its bias does not match")
+    need(y.shape == (x.shape[0], w.shape[0] // rank), "its output does not match")
+    need(state.state, "its state is no variable")
+    need(state.elements == x.shape[0] * t.elements, "its state does not match")
+    op.inputs, op.outputs = [x, w, t, bias], [y, state]
+    op.options |= {"rank": rank, "activation": _activation(raw.options["FusedActivationFunction"])}
+
+
 _ACTIVATION = ("FusedActivationFunction",)
 _WINDOW = ("Padding", "StrideH", "StrideW", *_ACTIVATION)
 _CONV = (*_WINDOW, "DilationHFactor", "DilationWFactor")
@@ -304,7 +321,8 @@ _POOL = ("Pool2DOptions", (*_WINDOW, "FilterHeight", "FilterWidth"))
 _DENSE = ("FullyConnectedOptions", ("WeightsFormat", "KeepNumDims", *_ACTIVATION))
 _SLICE = ("BeginMask", "EndMask", "EllipsisMask", "NewAxisMask", "ShrinkAxisMask", "Offset")
 BYTE = ("int8 -> int8",)
-WEIGHTS = ("int8, int8, int32? -> int8",)
+WEIGHTS = ("int8, int8, int32? -> int8", "float32, float32, float32? -> float32")
+BYTE_OR_REAL = ("int8 -> int8", "float32 -> float32")
 MOVED = ("int8", "uint8", "int16", "int32", "float32", "uint32")  # types that are only copied
 
 
@@ -313,19 +331,21 @@ def _moved(pattern: str) -> tuple[str, ...]:
 
 
 OPERATORS = {
-    "ADD": Form(2, ("int8, int8 -> int8",), _add, "AddOptions", _ACTIVATION),
+    "ADD": Form(2, ("int8, int8 -> int8", "float32, float32 -> float32"), _add, "AddOptions", _ACTIVATION),
     "ASSIGN_VARIABLE": Form(1, _moved("resource, {t} ->"), _assign, scaled=False),
-    "AVERAGE_POOL_2D": Form(2, BYTE, _pool, *_POOL),
+    "AVERAGE_POOL_2D": Form(2, BYTE_OR_REAL, _pool, *_POOL),
     "CALL_ONCE": Form(1, ("->",), _nothing, "CallOnceOptions", ("InitSubgraphIndex",)),
-    "CONCATENATION": Form(2, ("int8, ... -> int8",), _concatenation, "ConcatenationOptions", ("Axis", *_ACTIVATION)),
+    "CONCATENATION": Form(
+        2, _moved("{t}, ... -> {t}"), _concatenation, "ConcatenationOptions", ("Axis", *_ACTIVATION)
+    ),
     "CONV_2D": Form(3, WEIGHTS, _conv, "Conv2DOptions", _CONV),
     "DEPTHWISE_CONV_2D": Form(3, WEIGHTS, _depthwise, "DepthwiseConv2DOptions", (*_CONV, "DepthMultiplier")),
     "DEQUANTIZE": Form(2, tuple(f"{t} -> float32" for t in ("int8", "uint8", "int16", "int32")), _same_shape),
     "EXPAND_DIMS": Form(1, _moved("{t}, int32 -> {t}"), _reshape, scaled=False),
     "FULLY_CONNECTED": Form(6, WEIGHTS, _dense, *_DENSE),
     "LOGISTIC": Form(2, BYTE, _same_shape),
-    "MAX_POOL_2D": Form(2, BYTE, _pool, *_POOL),
-    "PAD": Form(2, ("int8, int32 -> int8",), _pad),
+    "MAX_POOL_2D": Form(2, BYTE_OR_REAL, _pool, *_POOL),
+    "PAD": Form(2, ("int8, int32 -> int8", "float32, int32 -> float32", "int16, int32 -> int16"), _pad),
     "QUANTIZE": Form(
         2,
         (
@@ -339,10 +359,15 @@ OPERATORS = {
     "RELU6": Form(3, BYTE, _same_shape),
     "RELU_N1_TO_1": Form(2, BYTE, _same_shape),
     "RESHAPE": Form(1, _moved("{t}, int32? -> {t}"), _reshape, scaled=False),
-    "SOFTMAX": Form(2, BYTE, _softmax, "SoftmaxOptions", ("Beta",)),
+    "SOFTMAX": Form(2, ("int8 -> int8", "int8 -> int16"), _softmax, "SoftmaxOptions", ("Beta",)),
     "SQUEEZE": Form(2, _moved("{t} -> {t}"), _reshape, scaled=False),
     "STRIDED_SLICE": Form(
         4, _moved("{t}, int32, int32, int32 -> {t}"), _strided_slice, "StridedSliceOptions", _SLICE, scaled=False
+    ),
+    "SVDF": Form(
+        3,
+        ("int8, int8, int16, int32?, int16 -> int8", "int8, int8, int8, int32?, int8 -> int8"),
+        _svdf, "SVDFOptions", ("Rank", *_ACTIVATION),
     ),
     "TANH": Form(2, BYTE, _same_shape),
     "VAR_HANDLE": Form(1, ("-> resource",), _nothing, "VarHandleOptions", ("Container", "SharedName")),

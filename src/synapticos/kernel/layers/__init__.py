@@ -5,21 +5,24 @@ all share in `requant`.
 """
 
 from synapticos.kernel.layers import (
-    add, average_pool, concat, conv, convert, copy_bytes, dense, depthwise, lookup, max_pool, moves, pad, softmax,
+    add, average_pool, concat, conv, convert, copy_bytes, dense, dense_f32, depthwise, elements_f32, join, lookup,
+    max_pool, moves, pad, softmax, softmax_wide, svdf, window_f32,
 )  # fmt: skip
+from synapticos.kernel.layers.by_type import ByType
 from synapticos.kernel.layers.variants import VARIANTS, Const, LayerPlan, Unsupported
 
 # operator of the source model: the file whose `plan` takes it
 LAYERS = {
-    "FULLY_CONNECTED": dense,
-    "CONV_2D": conv,
-    "DEPTHWISE_CONV_2D": depthwise,
-    "ADD": add,
-    "PAD": pad,
-    "MAX_POOL_2D": max_pool,
-    "AVERAGE_POOL_2D": average_pool,
-    "CONCATENATION": concat,
-    "SOFTMAX": softmax,
+    "FULLY_CONNECTED": ByType(int8=dense, float32=dense_f32),
+    "CONV_2D": ByType(int8=conv, float32=window_f32),
+    "DEPTHWISE_CONV_2D": ByType(int8=depthwise, float32=window_f32),
+    "ADD": ByType(int8=add, float32=elements_f32),
+    "PAD": ByType(moves, int8=pad),
+    "MAX_POOL_2D": ByType(int8=max_pool, float32=window_f32),
+    "AVERAGE_POOL_2D": ByType(int8=average_pool, float32=window_f32),
+    "CONCATENATION": ByType(join, int8=concat),
+    "SOFTMAX": ByType(int8=softmax, int16=softmax_wide),
+    "SVDF": svdf,
     "QUANTIZE": convert,
     "DEQUANTIZE": convert,
     "CAST": convert,

@@ -21,7 +21,17 @@ def strided_slice(op: Any) -> LayerPlan:
     return plan_pick(op, x, y, places)
 
 
-MOVES = {"STRIDED_SLICE": strided_slice}
+def pad(op: Any) -> LayerPlan:
+    """`options["pads"]`: elements of real 0 before and after each dimension."""
+    x, y = op.inputs[0], op.outputs[0]
+    zero = np.array(int(y.zero[0]) if len(y.zero) else 0, y.dtype)
+    places = []
+    for n, (before, after), stride in zip(x.shape, op.options["pads"], strides_of(x.shape), strict=True):
+        places.append(np.concatenate([np.full(before, -1), np.arange(n) * stride, np.full(after, -1)]))
+    return plan_pick(op, x, y, places, zero.tobytes())
+
+
+MOVES = {"PAD": pad, "STRIDED_SLICE": strided_slice}
 
 
 def plan(op: Any) -> LayerPlan:

@@ -6,7 +6,7 @@
     at  u32 [d0 + d1 + d2 + d3]  constant: bytes to add for each index of y, dimension by dimension
     y   the same type, [d0, d1, d2, d3, run bytes]
 
-What lies in one piece in both, from the last dimension on, is the run. Rows are all of y but its runs.
+What lies in one piece in both, from the last dimension on, is the run. Rows are the first three dimensions.
 """
 
 from typing import Any
@@ -42,14 +42,16 @@ def pick_validate(check: LayerCheck) -> Status:
     y = check.tensor(2)
     if x is None or y is None or x.dtype != y.dtype or p.element != element_bytes(x.dtype):
         return Status.INVAL
+    pieces: u32 = 1
     rows: u32 = 1
     entries: u32 = 0
     for i in range(4):
         if p.d[i] == 0 or p.d[i] > MAX_SIDE:
             return Status.INVAL
-        rows = product(rows, p.d[i])
+        rows = pieces
+        pieces = product(pieces, p.d[i])
         entries += p.d[i]
-    if p.run == 0 or p.run % p.element != 0 or product(rows, p.run) != y.bytes or check.rows > rows:
+    if p.run == 0 or p.run % p.element != 0 or product(pieces, p.run) != y.bytes or check.rows > rows:
         return Status.INVAL
     if not holds_const(check, 1, DTYPE_UINT32, entries) or p.run > x.bytes or not trails(check):
         return Status.INVAL
@@ -76,52 +78,62 @@ def pick_validate(check: LayerCheck) -> Status:
 
 
 @fn
-def pick_fill(y: Ptr[u8], p: PickParams) -> None:
-    """A run of elements outside."""
-    if p.element == 1:
-        fill(y, u8(p.value & 255), p.run)
-        return
-    for i in range(p.run):
-        byte = i % p.element
-        word = p.value
-        if byte >= 4:
-            word = p.value_high
-        y[i] = u8(word >> (byte % 4 * 8) & 255)
+def pick_fill(y: Ptr[u8], p: PickParams, n: u32) -> None:
+    """`n` bytes of elements outside."""
+    if p.value == 0 and p.value_high == 0:
+        fill(y, 0, n)
+    elif p.element == 1:
+        fill(y, u8(p.value & 255), n)
+    else:
+        for i in range(n):
+            byte = i % p.element
+            word = p.value
+            if byte >= 4:
+                word = p.value_high
+            y[i] = u8(word >> (byte % 4 * 8) & 255)
 
 
 @fn
 def pick_run(call: LayerCall) -> Status:
     p = view(PickParams, call.params)
-    x = call.data[0]
     at_0 = view(u32, call.data[1])
     at_1 = at_0[p.d[0] :]
     at_2 = at_1[p.d[1] :]
     at_3 = at_2[p.d[2] :]
     run = p.run
     d3 = p.d[3]
-    y = call.data[2]
-    row = call.row
-    while row < call.row_end:
-        l = row % d3
-        line = row // d3
-        a = at_0[line // p.d[2] // p.d[1]]
-        b = at_1[line // p.d[2] % p.d[1]]
-        c = at_2[line % p.d[2]]
-        end = min(d3, l + call.row_end - row)
-        outside = a == OUTSIDE or b == OUTSIDE or c == OUTSIDE
-        for k in range(l, end):
-            d = at_3[k]
-            target = y[row * run :]
-            if outside or d == OUTSIDE:
-                pick_fill(target, p)
+    for row in range(call.row, call.row_end):
+        a = at_0[row // p.d[2] // p.d[1]]
+        b = at_1[row // p.d[2] % p.d[1]]
+        c = at_2[row % p.d[2]]
+        y = call.data[2][row * d3 * run :]
+        if a == OUTSIDE or b == OUTSIDE or c == OUTSIDE:
+            pick_fill(y, p, d3 * run)
+            continue
+        x = call.data[0][a + b + c :]
+        k: u32 = 0
+        while k < d3:
+            # Runs that follow each other in x, or lie outside, go together.
+            first = k
+            place = at_3[k]
+            k += 1
+            if place == OUTSIDE:
+                while k < d3 and at_3[k] == OUTSIDE:
+                    k += 1
+                pick_fill(y[first * run :], p, (k - first) * run)
+                continue
+            next_ = place + run
+            while k < d3 and at_3[k] == next_:
+                k += 1
+                next_ += run
+            n = (k - first) * run
+            source = x[place:]
+            target = y[first * run :]
+            if n < SHORT_RUN:
+                for i in range(n):
+                    target[i] = source[i]
             else:
-                source = x[a + b + c + d :]
-                if run < SHORT_RUN:
-                    for i in range(run):
-                        target[i] = source[i]
-                else:
-                    move(target, source, run)
-            row += 1
+                move(target, source, n)
     return Status.OK
 
 
@@ -163,9 +175,9 @@ def plan_pick(op: Any, x: Any, y: Any, places: Any, value: bytes = b"") -> Any:
         both = np.where((a[:, None] < 0) | (b[None, :] < 0), -1, a[:, None] + b[None, :]).reshape(-1)
         merged[at : at + 2] = [both]
     d = [1] * (4 - len(merged)) + [len(a) for a in merged]
-    rows = prod(d)
+    rows = prod(d[:3])
     if max(d) > MAX_SIDE or rows > MAX_ROWS:
-        raise Unsupported(f"{rows} pieces of {run * size} bytes to move", f"up to {MAX_ROWS}")
+        raise Unsupported(f"{rows} rows to move", f"up to {MAX_ROWS}")
     table = np.concatenate([np.zeros(4 - len(merged), np.int64), *[np.where(a < 0, -1, a * size) for a in merged]])
     fill_bytes = value.ljust(8, b"\0")
     params = pack(
@@ -173,7 +185,7 @@ def plan_pick(op: Any, x: Any, y: Any, places: Any, value: bytes = b"") -> Any:
         value=int.from_bytes(fill_bytes[:4], "little"), value_high=int.from_bytes(fill_bytes[4:8], "little"),
     )  # fmt: skip
     at = Const(f"{op.kind}/places", (table & 0xFFFFFFFF).astype(np.uint32))
-    return LayerPlan(PICK, [x, at], [y], params, scratch=0, cost=rows * run, rows=rows)
+    return LayerPlan(PICK, [x, at], [y], params, scratch=0, cost=prod(d) * run, rows=rows)
 
 
 def strides_of(shape: Any) -> list[int]:

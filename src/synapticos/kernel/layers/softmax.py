@@ -141,15 +141,24 @@ def softmax_run(call: LayerCall) -> Status:
 
 def plan(op: Any) -> Any:
     """The step for a SOFTMAX. Plain Python."""
-    from math import floor, prod
-
     from synapticos.kernel.layers import quantize
-    from synapticos.kernel.layers.variants import SOFTMAX_I8, LayerPlan, Unsupported
+    from synapticos.kernel.layers.variants import Unsupported
 
     x, y = op.inputs[0], op.outputs[0]
     quantize.require_int8(x, y)
     if int(y.zero[0]) != -128 or float(y.scale[0]) != 1 / 256:
         raise Unsupported(f"an output of scale {y.scale[0]:g}, zero {int(y.zero[0])}", "1/256 and -128")
+    return plan_rows(op, x)
+
+
+def plan_rows(op: Any, x: Any) -> Any:
+    """The step, whatever the output's type. Plain Python."""
+    from math import floor, prod
+
+    from synapticos.kernel.layers import quantize
+    from synapticos.kernel.layers.variants import SOFTMAX_I8, LayerPlan, Unsupported
+
+    quantize.require_int8(x)
     n = int(x.shape[-1])
     if n > MAX_CLASSES:
         raise Unsupported(f"{n} classes", f"up to {MAX_CLASSES}")
@@ -160,4 +169,4 @@ def plan(op: Any) -> Any:
         raise Unsupported(f"an input of scale {x.scale[0]:g}", "2**-27 or more")
     d_min = -floor(31.0 * (1 << 26) / (1 << shift))
     params = pack(SoftmaxParams, rows=rows, n=n, multiplier=multiplier, shift=shift, d_min=max(d_min, -255))
-    return LayerPlan(SOFTMAX_I8, [x], [y], params, scratch=0, cost=rows * n, rows=rows)
+    return LayerPlan(SOFTMAX_I8, [x], [op.outputs[0]], params, scratch=0, cost=rows * n, rows=rows)

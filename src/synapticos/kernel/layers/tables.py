@@ -20,14 +20,23 @@ from synapticos.kernel.layers.convert import (
 )  # fmt: skip
 from synapticos.kernel.layers.copy_bytes import copy_run, copy_validate
 from synapticos.kernel.layers.dense import dense_run, dense_validate
+from synapticos.kernel.layers.dense_f32 import dense_f32_run, dense_f32_validate
 from synapticos.kernel.layers.depthwise import depthwise_run, depthwise_validate
 from synapticos.kernel.layers.depthwise_3x3 import depthwise_3x3_run, depthwise_3x3_validate
+from synapticos.kernel.layers.elements_f32 import elements_f32_run, elements_f32_validate
+from synapticos.kernel.layers.join import join_run, join_validate
 from synapticos.kernel.layers.lookup import lookup_run, lookup_validate
 from synapticos.kernel.layers.max_pool import max_pool_run, max_pool_validate
 from synapticos.kernel.layers.pad import pad_run, pad_validate
 from synapticos.kernel.layers.pick import pick_run, pick_validate
 from synapticos.kernel.layers.requantize import requantize_run, requantize_validate
 from synapticos.kernel.layers.softmax import softmax_run, softmax_validate
+from synapticos.kernel.layers.softmax_wide import softmax_wide_run, softmax_wide_validate
+from synapticos.kernel.layers.svdf import svdf_run, svdf_validate
+from synapticos.kernel.layers.window_f32 import (
+    average_pool_f32_run, average_pool_f32_validate, conv_f32_run, conv_f32_validate, depthwise_f32_run,
+    depthwise_f32_validate, max_pool_f32_run, max_pool_f32_validate,
+)  # fmt: skip
 from synapticos.kernel.status import Status
 
 LayerValidate = Fn[[LayerCheck], Status]
@@ -50,12 +59,15 @@ VALIDATES = [
     absent_validate, dense_validate, conv_validate, conv_1x1_validate, depthwise_validate, depthwise_3x3_validate,
     add_validate, pad_validate, max_pool_validate, average_pool_validate, concat_validate, softmax_validate,
     requantize_validate, copy_validate, pick_validate, lookup_validate, quantize_validate, dequantize_validate,
-    rescale_validate, cast_validate,
+    rescale_validate, cast_validate, svdf_validate, softmax_wide_validate, elements_f32_validate, conv_f32_validate,
+    depthwise_f32_validate, average_pool_f32_validate, max_pool_f32_validate, dense_f32_validate, join_validate,
 ]  # fmt: skip
 RUNS = [
     absent_run, dense_run, conv_run, conv_1x1_run, depthwise_run, depthwise_3x3_run, add_run, pad_run, max_pool_run,
     average_pool_run, concat_run, softmax_run, requantize_run, copy_run, pick_run,
-    lookup_run, quantize_run, dequantize_run, rescale_run, cast_run,
+    lookup_run, quantize_run, dequantize_run, rescale_run, cast_run, svdf_run,
+    softmax_wide_run, elements_f32_run, conv_f32_run, depthwise_f32_run, average_pool_f32_run, max_pool_f32_run,
+    dense_f32_run, join_run,
 ]  # fmt: skip
 
 VALIDATE = table(LayerValidate, VALIDATES, open=True)

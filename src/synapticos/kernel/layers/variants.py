@@ -28,6 +28,15 @@ QUANTIZE_F32 = 16
 DEQUANTIZE = 17
 RESCALE = 18
 CAST = 19
+SVDF = 20
+SOFTMAX_WIDE = 21
+ELEMENTS_F32 = 22
+CONV_F32 = 23
+DEPTHWISE_F32 = 24
+AVERAGE_POOL_F32 = 25
+MAX_POOL_F32 = 26
+DENSE_F32 = 27
+JOIN = 28
 
 VARIANTS = {
     number: name.lower() for name, number in list(globals().items()) if name.isupper() and isinstance(number, int)
