@@ -605,9 +605,7 @@ class FunctionEmitter:
             return f"-{a}", UNARY
         if e.op == "-" and e.checked and self.names.checks and not e.wraps:
             return f"syn_sub_{kind.name}(0, {self.value(e.a)}, {self.at(e)})", POSTFIX
-        if kind.size < 4 and e.op == "~" and not kind.signed:
-            return f"{a} ^ {kind.high:#x}", _PREC["^"]  # a cast of ~ would do, but gcc warns where it is compared
-        if kind.size < 4 and e.checked:
+        if kind.size < 4 and (e.checked or (e.op == "~" and not kind.signed)):
             return f"({_C[kind.name]}){e.op}{a}", UNARY
         return f"{e.op}{a}", UNARY
 
@@ -632,7 +630,7 @@ class FunctionEmitter:
     def e_Cond(self, e: ir.Cond) -> tuple[str, int]:
         a = self.operand(e.a, 6)
         if e.type is U32 and all(isinstance(x, ir.Convert) and x.kind == "widen" for x in (e.a, e.b)):
-            a = f"(uint32_t){self.operand(e.a, UNARY)}"  # else C's type is int
+            a = self.cast("uint32_t", e.a)[0]  # else C's type is int
         return f"{self.operand(e.test, 6)} ? {a} : {self.operand(e.b, 6)}", COND
 
     def e_Convert(self, e: ir.Convert) -> tuple[str, int]:
@@ -659,7 +657,11 @@ class FunctionEmitter:
             have = inner.type.base if isinstance(inner.type, EnumType) else inner.type
             assert isinstance(have, Scalar)
             if kind.size <= 4 and not (have.size >= 4 and have.signed != kind.signed):
-                return self.e(inner)
+                text, precedence = self.e(inner)
+                # What C computes in int where we mean u32: it would warn at comparisons, and shift as signed.
+                if kind is U32 and isinstance(inner, (ir.Bin, ir.Un, ir.Cond)) and not (precedence == UNARY and text.startswith("(uint")):
+                    return self.cast(target, inner)
+                return text, precedence
             if isinstance(inner, ir.Const) and isinstance(inner.type, Scalar):
                 return number(inner.value, kind), POSTFIX
             return self.cast(target, inner)

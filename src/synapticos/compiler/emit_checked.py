@@ -413,8 +413,10 @@ class Emitter:
             return f"_enum({self.e(e.a)}, {set(kind.members.values())!r}, {kind.name!r}, {self.place(e)})"
         assert isinstance(kind, Scalar)
         if e.kind == "wrap":
-            inner = self.raw(e.a)
-            if e.safe and not (isinstance(e.a, (ir.Bin, ir.Un)) and e.a.wraps):
+            narrow = e.a.type.size < kind.size  # wrapped to fewer bits first: then these have to be exact
+            inner = self.e(e.a) if narrow else self.raw(e.a)
+            open_ended = isinstance(e.a, (ir.Bin, ir.Un)) and e.a.wraps or isinstance(e.a, ir.Convert) and e.a.kind == "wrap"
+            if e.safe and (narrow or not open_ended):
                 return inner
             mask = (1 << kind.bits) - 1
             half = 1 << (kind.bits - 1)

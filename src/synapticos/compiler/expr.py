@@ -401,6 +401,7 @@ class ExprChecker:
             low, high = (-e.hi, -e.lo) if op == "-" else (~e.hi, ~e.lo)
             if op == "~" and not e.type.signed:  # type: ignore[attr-defined]
                 made.checked = False
+                made.lo, made.hi = e.type.high - e.hi, e.type.high - e.lo  # type: ignore[attr-defined]
             else:
                 self.interval(made, low, high)
         return made
@@ -501,6 +502,8 @@ class ExprChecker:
             elif op == "&" and (a.lo >= 0 or b.lo >= 0):
                 made.lo, made.hi = 0, a.hi if a.lo >= 0 else b.hi
             made.hi = min(made.hi, kind.high)  # type: ignore[attr-defined]
+            if a.lo == a.hi and b.lo == b.hi:
+                made.lo = made.hi = a.lo & b.lo if op == "&" else a.lo | b.lo if op == "|" else a.lo ^ b.lo
             return made
         if op == "+":
             ends = [a.lo + b.lo, a.hi + b.hi]
@@ -930,7 +933,11 @@ class ExprChecker:
             kinds.append("i" if isinstance(e.type, Scalar) and e.type.signed else e.type.name if isinstance(e.type, EnumType) else "b" if e.type is BOOL else "u")
             raws.append(self.raw(value))
         pos = self.pos(node)
-        number = self.program.text(text, kinds, self)
+        number = text_number(text, kinds)
+        other = self.program.texts.get(number)
+        if other is not None and other != (text, kinds):
+            raise Refused(pos, f"this text has the number of another: {other[0]!r}", fix="change a word of it")
+        self.program.text(text, kinds)
         raws += [ir.Const(pos, U64, 0)] * (4 - len(raws))
         return ir.Const(pos, U32, number), ir.Const(pos, U32, len(values)), raws
 

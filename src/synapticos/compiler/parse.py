@@ -7,15 +7,18 @@ import io
 import linecache
 import os
 import tokenize
+import weakref
 from typing import Any
 
 import synapticos
+from synapticos.errors import UserError
 from synapticos.lang.words import Function
 
 from .diag import Pos
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(synapticos.__file__)))
 _sources: dict[str, Source] = {}
+_nodes: weakref.WeakKeyDictionary[Function, ast.FunctionDef] = weakref.WeakKeyDictionary()
 
 
 class Source:
@@ -23,6 +26,7 @@ class Source:
 
     def __init__(self, path: str) -> None:
         self.path = path
+        self.stamp = _stamp(path)
         linecache.checkcache(path)
         self.lines = [line.rstrip("\n") for line in linecache.getlines(path)]
         self.text = "\n".join(self.lines) + "\n"
@@ -56,21 +60,30 @@ def short_path(path: str) -> str:
 
 
 def source(path: str) -> Source:
-    """The parsed file; read anew when it has changed on disk."""
-    try:
-        stamp = os.stat(path).st_mtime_ns
-    except OSError:
-        stamp = 0
-    found = _sources.get(path)
-    if found is None or getattr(found, "stamp", None) != stamp:
-        found = Source(path)
-        found.stamp = stamp  # type: ignore[attr-defined]
-        _sources[path] = found
-    return found
+    """The parsed file, as it was when it was last read."""
+    if path not in _sources:
+        _sources[path] = Source(path)
+    return _sources[path]
 
 
 def node_of(function: Function) -> ast.FunctionDef:
-    return source(function.file).functions[function.line]
+    """The function's text. A function that is new since its file was read has the file read anew."""
+    if function not in _nodes:
+        found = source(function.file)
+        if found.stamp != _stamp(function.file):
+            found = _sources[function.file] = Source(function.file)
+        node = found.functions.get(function.line)
+        if node is None or node.name != function.__name__:
+            raise UserError(f"{found.short} has changed since it was imported ({function.__name__} is not at line {function.line} any more): start again")
+        _nodes[function] = node
+    return _nodes[function]
+
+
+def _stamp(path: str) -> int:
+    try:
+        return os.stat(path).st_mtime_ns
+    except OSError:
+        return 0
 
 
 def position(path: str, node: Any) -> Pos:

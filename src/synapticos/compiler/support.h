@@ -10,11 +10,17 @@
 /* Capacities and widths decide many comparisons: that one has a single answer in this build is no mistake. */
 #pragma GCC diagnostic ignored "-Wtype-limits"
 #pragma GCC diagnostic ignored "-Wtautological-compare"
+#pragma GCC diagnostic ignored "-Wshift-count-overflow"
 /* Every local is set before it is read, casts are meant, and indices are checked: what gcc guesses here is noise. */
 #pragma GCC diagnostic ignored "-Woverflow"
 #ifndef __clang__
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wstringop-overflow"
+#pragma GCC diagnostic ignored "-Wsign-compare" /* it warns at each comparison of ~; clang's does not, and stays on */
+#else
+#pragma GCC diagnostic ignored "-Wxor-used-as-pow"
+#pragma GCC diagnostic ignored "-Wself-assign"
+#pragma GCC diagnostic ignored "-Winteger-overflow"
 #endif
 #pragma GCC diagnostic ignored "-Warray-bounds"
 
