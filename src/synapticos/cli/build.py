@@ -12,6 +12,7 @@ def command(
     board: str = typer.Option("mps2-an521", "--board", help="Board to build for."),
     out: Path = typer.Option(Path("out"), "--out", help="Folder for what is built."),
     compiler: str | None = typer.Option(None, "--compiler", help="arm-none-eabi-gcc or zig (default: the first there is)."),
+    profile: bool = typer.Option(False, "--profile", help="Keep the times of stages and layers, as `syn run --board` does."),
     as_json: bool = typer.Option(False, "--json", help="Print the sizes as JSON."),
 ) -> int:
     """Build firmware: ELF, .bin, .hex, the C, and its sizes."""
@@ -20,7 +21,7 @@ def command(
 
     loaded = load_app(app)
     with progress(f"building {loaded.name} for {board}"):
-        built = build_firmware(loaded, board, compiler)
+        built = build_firmware(loaded, board, compiler, profile=profile)
     files = built.write(out)
     if as_json:
         print_json({"app": loaded.name, "board": built.board.name, "files": files, "sizes": built.sizes, "parts": built.parts, "stack": built.stack.to_json()})

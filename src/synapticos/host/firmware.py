@@ -54,8 +54,11 @@ class Firmware:
         return [folder / f"{stem}{end}" for end in (".elf", ".bin", ".hex")] + [folder / "c"]
 
 
-def build_firmware(app: App, board_name: str, compiler: str | None = None) -> Firmware:
-    """Compile and link, or take the same build from the cache. Raises UserError for all that cannot be built."""
+def build_firmware(app: App, board_name: str, compiler: str | None = None, *, profile: bool = True) -> Firmware:
+    """Compile and link, or take the same build from the cache. Raises UserError for all that cannot be built.
+
+    Without `profile` it keeps no times of stages and layers, which takes less flash and RAM.
+    """
     from synapticos.compiler import Program
 
     board = boards.find(board_name)
@@ -73,9 +76,12 @@ def build_firmware(app: App, board_name: str, compiler: str | None = None) -> Fi
         "ARENA_BYTES": image.arena_bytes,
         "ARENA_SCRATCH": image.scratch,
         "INPUT_BYTES": inputs,
+        "PROFILING": int(profile),
         "LOG_LEVEL": 0,  # nobody reads it there
         "LOG_RECORDS": 1,
     }
+    if not profile:
+        parameters["LAYER_TIMES"] = 1
     entry: Any = program.main
     made = Program.of([entry], parameters, 4, image.lean_tables, blobs)
     try:
