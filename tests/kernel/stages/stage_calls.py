@@ -16,7 +16,7 @@ BEFORE = dict(dtype=DType.INT16, ndim=1, shape=[7, 7, 7, 7])  # how a result is 
 @fn
 def run_stage(kind: u32, inputs: u32, x: Tensor, x_data: Ptr[u8], y: Tensor, y_data: Ptr[u8], config: Ptr[u8] | None, config_bytes: u32) -> Status:
     call = local(StageCall)
-    scratch = local(f32, 1024)
+    scratch = local(f32, 2304)
     call.inputs = inputs
     copy(call.x[0], x)
     call.x_data[0] = x_data

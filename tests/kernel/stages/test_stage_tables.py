@@ -14,6 +14,7 @@ from synapticos.kernel.stages.tables import (
     scratch_size,
     stage_rows,
 )
+from synapticos.kernel.stages.features import librosa, published
 from synapticos.kernel.stages.scale import Rect
 from synapticos.kernel.status import Status
 from synapticos.lang import pack, sizeof, u8
@@ -27,7 +28,7 @@ def room(e, kind, array, config=None, **declared):
 
 
 def test_numbers_names_and_constants_agree():
-    assert STAGE_NAMES == list(KINDS) == "resize normalize quantize dequantize softmax argmax top_k nms fit mfcc scale map_boxes colour normalize_quantize".split()
+    assert STAGE_NAMES == list(KINDS) == "resize normalize quantize dequantize softmax argmax top_k nms fit mfcc scale map_boxes colour normalize_quantize features".split()
     for name, number in KINDS.items():
         assert getattr(tables, f"KIND_{name.upper()}") == number
 
@@ -56,6 +57,9 @@ def test_numbers_names_and_constants_agree():
         ("colour", BYTES, dict(source=1, target=2, roi=pack(Rect, w=3, h=2)), 18),
         ("colour", BYTES, dict(source=99), 288),
         ("normalize_quantize", BYTES, dict(channels=3), 72),
+        ("features", np.zeros(600, np.float32), published(), 80),
+        ("features", np.zeros(600, np.int16), librosa(), 4 * 13 * 4),
+        ("features", np.zeros(600, np.float32), {**published(), "hop": 0}, 9600),
     ],
 )
 def test_room_for_a_result(e, name, array, fields, want):
@@ -83,6 +87,7 @@ GOOD = {
     "softmax": dict(scale=2), "top_k": dict(k=16), "nms": dict(max_boxes=1), "fit": dict(w=1, h=1, channels=1, std=[1], scale=1),
     "mfcc": dict(sample_rate_hz=1, frame_len=8, num_mel=1, num_coeffs=1), "scale": dict(w=1, h=1),
     "map_boxes": dict(), "colour": dict(), "normalize_quantize": dict(channels=1, std=[1], scale=1),
+    "features": published(),
 }  # fmt: skip
 BAD = {
     "resize": [dict(w=1)], "normalize": [dict(channels=1), dict(std=[1] * 4, channels=5)], "quantize": [dict(), dict(scale=float("nan"))],
@@ -91,7 +96,7 @@ BAD = {
     "mfcc": [dict(), {**GOOD["mfcc"], "frame_len": 12}, {**GOOD["mfcc"], "num_coeffs": 2}],
     "scale": [dict(), dict(w=16385, h=1), dict(w=1, h=1, method=2), dict(w=1, h=1, method=3, coordinates=1), dict(w=1, h=1, coordinates=3),
               dict(w=1, h=1, fit=3), dict(w=1, h=1, roi=pack(Rect, w=1))],
-    "map_boxes": [dict(scale_x=float("inf")), dict(height=-1.0)],
+    "features": [dict(), {**published(), "hop": 0}], "map_boxes": [dict(scale_x=float("inf")), dict(height=-1.0)],
     "colour": [dict(source=8), dict(target=3), dict(video=2, source=6), dict(video=1, source=1), dict(roi=pack(Rect, h=1)), dict(roi=pack(Rect, x=1))],
     "normalize_quantize": [dict(), {**GOOD["normalize_quantize"], "scale": 0}, {**GOOD["normalize_quantize"], "channels": 5}],
 }  # fmt: skip
@@ -128,7 +133,7 @@ def test_the_published_chain_ends_in_its_record(e):
     assert index == 8 and score > 0.99
 
 
-def test_only_mfcc_needs_scratch(e):
+def test_only_audio_features_need_scratch(e):
     config = config_bytes("mfcc", frame_len=256)
     assert e(scratch_size, KINDS["mfcc"], e.array(u8, config), len(config)) == 2048
     assert e(scratch_size, KINDS["mfcc"], None, 0) == 0

@@ -1,4 +1,4 @@
-"""fft_f32: forward complex FFT in place, no scaling, interleaved real and imaginary parts.
+"""Forward FFTs in f32, in place, no scaling, interleaved real and imaginary parts: complex, and of real samples.
 
 Radix 2, decimation in time: bit-reversed order first, then log2(n) passes. The twiddles come from a table of a quarter
 wave, so they carry one rounding each however long the transform.
@@ -17,6 +17,22 @@ SINES = rom(f32, [math.sin(2 * math.pi * i / int(MAX_FFT)) for i in range(int(MA
 def is_fft_length(n: u32) -> bool:
     """A power of two from 2 to MAX_FFT."""
     return n >= 2 and n <= MAX_FFT and (n & (n - 1)) == 0
+
+
+@fn(pure=True, inline=True)
+def sine_of(turn: u32) -> f32:
+    """Of `turn` in MAX_FFT parts of a circle, up to half of it."""
+    if turn <= QUARTER_WAVE:
+        return SINES[turn]
+    return SINES[2 * QUARTER_WAVE - turn]
+
+
+@fn(pure=True, inline=True)
+def cosine_of(turn: u32) -> f32:
+    """As `sine_of`."""
+    if turn <= QUARTER_WAVE:
+        return SINES[QUARTER_WAVE - turn]
+    return -SINES[turn - QUARTER_WAVE]
 
 
 @fn
@@ -40,15 +56,8 @@ def fft_f32(data: Ptr[f32], n: u32) -> None:
     step: u32 = MAX_FFT >> 1  # in the table, for one twiddle to the next
     while half < n:
         for k in range(half):
-            turn = k * step
-            cosine: f32 = 0.0
-            sine: f32 = 0.0
-            if turn <= QUARTER_WAVE:
-                cosine = SINES[QUARTER_WAVE - turn]
-                sine = SINES[turn]
-            else:
-                cosine = -SINES[turn - QUARTER_WAVE]
-                sine = SINES[2 * QUARTER_WAVE - turn]
+            cosine = cosine_of(k * step)
+            sine = sine_of(k * step)
             at = 2 * k
             while at < 2 * n:
                 other = at + 2 * half
@@ -61,3 +70,35 @@ def fft_f32(data: Ptr[f32], n: u32) -> None:
                 at = other + 2 * half
         half <<= 1
         step >>= 1
+
+
+@fn
+def rfft_f32(data: Ptr[f32], n: u32) -> None:
+    """`data` holds n real samples and has room for n + 2 floats: bins 0 to n / 2. n as `is_fft_length` says.
+
+    Samples at even and at odd places are the two parts of n / 2 complex ones; with E and O the transforms of each,
+    bin k is E[k] + w**k O[k].
+    """
+    half = n // 2
+    fft_f32(data, half)
+    step = MAX_FFT // n
+    first = data[0]
+    data[2 * half] = first - data[1]
+    data[2 * half + 1] = 0.0
+    data[0] = first + data[1]
+    data[1] = 0.0
+    for k in range(1, half // 2 + 1):
+        at = 2 * k
+        other = 2 * (half - k)
+        even_real = 0.5 * (data[at] + data[other])
+        even_imaginary = 0.5 * (data[at + 1] - data[other + 1])
+        odd_real = 0.5 * (data[at + 1] + data[other + 1])
+        odd_imaginary = 0.5 * (data[other] - data[at])
+        cosine = cosine_of(k * step)
+        sine = sine_of(k * step)
+        real = odd_real * cosine + odd_imaginary * sine
+        imaginary = odd_imaginary * cosine - odd_real * sine
+        data[at] = even_real + real
+        data[at + 1] = even_imaginary + imaginary
+        data[other] = even_real - real
+        data[other + 1] = imaginary - even_imaginary

@@ -18,6 +18,13 @@ from synapticos.kernel.stages.encode import (
     normalize_quantize_check,
     normalize_quantize_stage,
 )
+from synapticos.kernel.stages.features import (
+    FeatureConfig,
+    features_capacity,
+    features_check,
+    features_scratch,
+    features_stage,
+)
 from synapticos.kernel.stages.fit import FitConfig, fit_capacity, fit_check, fit_stage
 from synapticos.kernel.stages.mfcc import MfccConfig, mfcc_capacity, mfcc_check, mfcc_scratch, mfcc_stage
 from synapticos.kernel.stages.nms import NmsConfig, nms_capacity, nms_check, nms_stage
@@ -57,6 +64,7 @@ ROWS = [
     Row("map_boxes", map_boxes_stage, map_boxes_capacity, map_boxes_check, BoxMap),
     Row("colour", colour_stage, colour_capacity, colour_check, ColourConfig),
     Row("normalize_quantize", normalize_quantize_stage, normalize_quantize_capacity, normalize_quantize_check, EncodeConfig),
+    Row("features", features_stage, features_capacity, features_check, FeatureConfig),
 ]
 STAGE_NAMES = [row.name for row in ROWS]  # the place is the number
 KINDS = {row.name: number for number, row in enumerate(ROWS)}
@@ -93,6 +101,7 @@ KIND_SCALE: Final[u32] = 10
 KIND_MAP_BOXES: Final[u32] = 11
 KIND_COLOUR: Final[u32] = 12
 KIND_NORMALIZE_QUANTIZE: Final[u32] = 13
+KIND_FEATURES: Final[u32] = 14
 KIND_COUNT = len(ROWS)
 
 CapacityFn = Fn[[Tensor, Ptr[u8] | None, u32], u32]
@@ -136,4 +145,6 @@ def scratch_size(kind: u32, config: Ptr[u8] | None, config_bytes: u32) -> u32:
     """Bytes of scratch that stage `kind` needs within its step, 16-aligned as all scratch; of other stages nothing is known: 0."""
     if kind == KIND_MFCC:
         return mfcc_scratch(config, config_bytes)
+    if kind == KIND_FEATURES:
+        return features_scratch(config, config_bytes)
     return 0
