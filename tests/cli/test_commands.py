@@ -111,6 +111,36 @@ def test_a_stage_that_does_not_type_check_is_pointed_at(syn, tmp_path):
     assert "app.py:26:" in err and "^" in err and "Traceback" not in err
 
 
+def test_a_stage_that_fails_as_it_runs_names_its_line_on_every_engine_and_board(syn, tmp_path):
+    needs_arm()
+    (tmp_path / "frames.bin").write_bytes(b"\x80")
+    (tmp_path / "app.py").write_text(
+        f"""import synapticos as syn
+from synapticos import Array, Shaped, Status, i8, u32
+
+app = syn.App("div")
+source = app.frames("x", (1, 1), "int8", file="frames.bin")
+sine = app.model({str(HELLO / "sine.tflite")!r}, outputs=("y",))
+
+
+@syn.stage
+def divide(y: Shaped[Array[i8], 1], out: Shaped[Array[i8], 1]) -> Status:
+    least: u32 = 0
+    if y[0] > 100:
+        least = 1
+    out[0] = i8(100 // least)
+    return Status.OK
+
+
+app.job(app.pipeline("p", source).model(sine).stage(divide))
+"""
+    )
+    ways = [("--engine", "native"), ("--engine", "checked"), ("--engine", "cortex-m"), ("--board", "mps2-an521")]
+    ways += [("--board", "lm3s6965evb")]
+    for way in ways:
+        assert "app.py:14" in refusal(syn, "run", tmp_path, *way)
+
+
 def test_a_board_without_room_says_what_is_missing_and_where(syn):
     needs_arm()
     text = refusal(syn, "build", EXAMPLES / "face_detection", "--board", "lm3s6965evb", "--out", "never")

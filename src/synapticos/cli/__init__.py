@@ -19,6 +19,7 @@ def invoke(arguments: list[str]) -> int:
     from synapticos.cli.commands import build_command
     from synapticos.cli.output import fail
     from synapticos.errors import UserError
+    from synapticos.lang import Trap
 
     # typer carries its own click in some versions and shares one in others: the class is the one it raises.
     usage_error: Any = typer.BadParameter.__mro__[2]
@@ -27,6 +28,10 @@ def invoke(arguments: list[str]) -> int:
         result = build_command()(args=arguments, prog_name="syn", standalone_mode=False)
     except UserError as error:
         return fail(str(error), as_json)
+    except Trap as trap:
+        if trap.file.startswith("synapticos/"):
+            raise  # ours
+        return fail(str(trap), as_json)
     except (KeyboardInterrupt, typer.Abort):
         print("syn: interrupted", file=sys.stderr)
         return 130

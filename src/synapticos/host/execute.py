@@ -76,14 +76,24 @@ def run_on_board(
     else:
         done = Machine(built.elf, built.board, files=fed).run()
     if done.code != 0:
-        text = done.text.strip().splitlines()
-        raise UserError(f"{app.name} on {built.board.name}: {done.reason or (text[-1] if text else f'ended with {done.code}')}")
+        raise UserError(f"{app.name} on {built.board.name}: {_why(built, done)}")
     results, times = _read_results(built.image, frames, done.files)
     where = f"{built.board.name}, {'QEMU' if emulator == 'qemu' else 'in-process emulator'}"
     advance()
     return Report(
         where, built.image, results, built.board.tick_rate, times, done.text, done.instructions, sizes=built.sizes
     )
+
+
+def _why(built: Firmware, done: Any) -> str:
+    """Why a firmware stopped, in a line: the fault and its Python line, or the last that it said."""
+    from synapticos.boards.faults import explain
+
+    told = explain(built.elf, done.text, built.files).strip().splitlines()
+    words = [line.strip() for line in told if line.startswith("  ")]  # what `explain` has added
+    if words:
+        return "stopped " + "; ".join(words)
+    return done.reason or (told[-1] if told else f"ended with {done.code}")
 
 
 def _read_results(

@@ -31,6 +31,7 @@ class Firmware:
     sizes: dict[str, int]
     parts: list[tuple[str, int, int]]
     stack: StackReport  # the deepest it can get
+    files: dict[int, str]  # Python files by the numbers that a failed check gives
 
     def write(self, folder: Path) -> list[Path]:
         """Write ELF, .bin, .hex and the C into `folder`."""
@@ -99,7 +100,7 @@ def build_firmware(app: App, board_name: str, compiler: str | None = None, *, pr
     if room:
         raise UserError(_refusal(app, board, room))
     sizes = firmware.sizes(elf, board)
-    return Firmware(app, image, board, chain.name, elf, texts, sizes, _parts(image, elf, sizes, inputs), deepest)
+    return Firmware(app, image, board, chain.name, elf, texts, sizes, _parts(image, elf, sizes, inputs), deepest, dict(enumerate(made.files)))
 
 
 def link_program(made: Any, main: Any, board: Board, chain: Toolchain) -> tuple[bytes, dict[str, bytes]]:
