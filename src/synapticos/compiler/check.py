@@ -24,7 +24,7 @@ from synapticos.lang.types import (
 from synapticos.lang.words import Function
 
 from . import ir
-from .diag import Message, Refused
+from .diag import Follows, Message, Refused
 from .expr import ExprChecker, NotConstant, is_int
 from .parse import node_of
 from .refusals import CONSTRUCTS
@@ -75,6 +75,9 @@ class FunctionChecker(ExprChecker):
     def run(self) -> ir.FnIR:
         """The typed function. Raises LanguageError's messages through `self.messages`."""
         node = node_of(self.function)
+        if isinstance(node, ast.AsyncFunctionDef):
+            name, fix, _ = CONSTRUCTS[ast.AsyncFunctionDef]
+            raise Refused(self.pos(node), f"{name} is not part of kernel-Python", fix=fix)
         parameters = []
         listed, self.result = self.program.signature(self.function, self.types)
         for argument, (name, kind) in zip(node.args.args, listed, strict=True):
@@ -108,12 +111,16 @@ class FunctionChecker(ExprChecker):
                     self.order(s)
                 out += made
             except Refused as refused:
-                self.messages.append(refused.message)
+                self.say(refused)
                 self.recover(node)
         if scope:
             for name, local in self.scopes.pop().items():
                 self.ended[name] = local.pos
         return out
+
+    def say(self, refused: Refused) -> None:
+        if not isinstance(refused, Follows):
+            self.messages.append(refused.message)
 
     def recover(self, node: ast.stmt) -> None:
         """After a message: let a name that was to be born exist, so that it is not reported again."""
@@ -122,6 +129,17 @@ class FunctionChecker(ExprChecker):
                 self.declare(node.target, self.type_of(node.annotation))
             except Refused:
                 pass
+        if isinstance(node, (ast.Assign, ast.AnnAssign, ast.For)):
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                self.broken |= {n.id for n in ast.walk(target) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store) and self.find(n.id) is None}
+
+    def test(self, node: ast.expr) -> tuple[ir.Expr, set[ir.Local], set[ir.Local]]:
+        """The condition of a statement; what is wrong with it does not hide what is wrong inside."""
+        try:
+            return self.condition(node)
+        except Refused as refused:
+            self.say(refused)
+            return ir.Const(self.pos(node), BOOL, True), set(), set()
 
     def statement(self, node: ast.stmt) -> list[ir.Stmt]:
         for kind, (name, fix, later) in CONSTRUCTS.items():
@@ -325,13 +343,6 @@ class FunctionChecker(ExprChecker):
         if self.is_check(value):
             return [self.checked_call(node, [])]
         if isinstance(value, ast.Call):
-            try:
-                target = self.global_of(value.func)
-            except NotConstant:
-                target = None
-            if target is words.ignore:
-                self.arity(value, 1)
-                return [self.discard(node, self.expr(value.args[0]))]
             if isinstance(value.func, ast.Attribute):
                 try:
                     base = self.global_of(value.func.value)
@@ -341,6 +352,13 @@ class FunctionChecker(ExprChecker):
                     return self.console(value)
                 if base is words.log:
                     return self.log(value)
+            try:
+                target = self.global_of(value.func)
+            except NotConstant:
+                target = None
+            if target is words.ignore:
+                self.arity(value, 1)
+                return [self.discard(node, self.expr(value.args[0]))]
         e = self.expr(value)
         first = e.type.items[0] if isinstance(e.type, TupleType) else e.type
         if _is_status(first):
@@ -437,7 +455,7 @@ class FunctionChecker(ExprChecker):
     # Control
 
     def stmt_If(self, node: ast.If) -> ir.Stmt:
-        test, yes, no = self.condition(node.test)
+        test, yes, no = self.test(node.test)
         before = set(self.narrow)
         self.narrow = before | yes
         body = self.block(node.body)
@@ -469,7 +487,7 @@ class FunctionChecker(ExprChecker):
     def stmt_While(self, node: ast.While) -> ir.Stmt:
         self.no_else(node)
         self.forget(node.body)
-        test, yes, no = self.condition(node.test)
+        test, yes, no = self.test(node.test)
         before = set(self.narrow)
         self.narrow = before | yes
         self.loops += 1
@@ -482,6 +500,17 @@ class FunctionChecker(ExprChecker):
         return ir.While(self.pos(node), test, body)
 
     def stmt_For(self, node: ast.For) -> ir.Stmt:
+        try:
+            return self.loop(node)
+        except Refused as refused:  # of its first line: what is inside is heard too
+            self.say(refused)
+            self.recover(node)
+            self.loops += 1
+            self.block(node.body)
+            self.loops -= 1
+            return ir.Jump(self.pos(node), "pass")
+
+    def loop(self, node: ast.For) -> ir.Stmt:
         self.no_else(node)
         if not isinstance(node.target, ast.Name):
             raise Refused(self.pos(node.target), "a loop has one variable here", fix="index the second in the body")
@@ -560,17 +589,21 @@ class FunctionChecker(ExprChecker):
         return ir.ForEach(self.pos(node), local, base, count, body)
 
     def stmt_Match(self, node: ast.Match) -> ir.Stmt:
-        subject = self.expr(node.subject)
-        if not (is_int(subject.type) or isinstance(subject.type, EnumType)):
-            raise Refused(subject.pos, f"match is on integers and enums, not {subject.type}", fix="write if and elif")
+        try:
+            subject = self.expr(node.subject)
+            if not (is_int(subject.type) or isinstance(subject.type, EnumType)):
+                raise Refused(subject.pos, f"match is on integers and enums, not {subject.type}", fix="write if and elif")
+        except Refused as refused:
+            self.say(refused)
+            for case in node.cases:
+                self.block(case.body)
+            return ir.Jump(self.pos(node), "pass")
         cases: list[tuple[list[ir.Const], list[ir.Stmt]]] = []
         before, afters, rest = set(self.narrow), [], False
         seen: set[int] = set()
         for case in node.cases:
             if case.guard is not None:
                 raise Refused(self.pos(case.guard), "a case has no condition here", fix="write if in its body")
-            if rest:
-                raise Refused(self.pos(case.pattern), "this case is never reached", fix="put `case _` last")
             patterns = case.pattern.patterns if isinstance(case.pattern, ast.MatchOr) else [case.pattern]
             values: list[ir.Const] = []
             for pattern in patterns:

@@ -46,7 +46,8 @@ class LanguageError(UserError):
     """All that is wrong with a program, in order of its lines."""
 
     def __init__(self, messages: list[Message]) -> None:
-        self.messages = sorted(messages, key=lambda m: m.pos)
+        once = {(m.pos, m.fact): m for m in messages}
+        self.messages = sorted(once.values(), key=lambda m: m.pos)
         super().__init__("\n".join(m.text() for m in self.messages))
 
 
@@ -56,3 +57,7 @@ class Refused(Exception):
     def __init__(self, pos: Pos, fact: str, *notes: str, fix: str = "") -> None:
         super().__init__(fact)
         self.message = Message(pos, fact, [n for n in notes if n], fix)
+
+
+class Follows(Refused):
+    """Only follows from what was said before, so it is not said."""

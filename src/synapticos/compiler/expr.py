@@ -34,7 +34,7 @@ from synapticos.lang.types import (
 from synapticos.lang.words import Function, Param, Rom, Static, Table
 
 from . import ir
-from .diag import Pos, Refused
+from .diag import Follows, Pos, Refused
 from .parse import position, source
 from .refusals import CONSTRUCTS, OPERATORS
 
@@ -76,6 +76,7 @@ class ExprChecker:
         self.globals = function.globals
         self.scopes: list[dict[str, ir.Local]] = [{}]
         self.ended: dict[str, Pos] = {}
+        self.broken: set[str] = set()  # names whose first assignment was refused
         self.narrow: set[ir.Local] = set()
         self.calls: list[Function] = []
         self.tables: list[Table] = []
@@ -94,6 +95,8 @@ class ExprChecker:
         return None
 
     def look(self, node: ast.Name) -> Any:
+        if node.id in self.broken:
+            raise Follows(self.pos(node), f"{node.id} has no value because of an error before")
         if node.id in self.globals:
             return self.globals[node.id]
         if hasattr(builtins, node.id):
@@ -135,7 +138,7 @@ class ExprChecker:
                 return node.value, ""
             raise NotConstant
         if isinstance(node, ast.Name):
-            if self.find(node.id) is not None or node.id not in self.globals:
+            if self.find(node.id) is not None or node.id not in self.globals or node.id in self.broken:
                 raise NotConstant
             value = self.globals[node.id]
             if isinstance(value, Param):
@@ -619,6 +622,8 @@ class ExprChecker:
             return maker(node, want)
         if target in _SIGNED_DIVISION or target in _WIDE_DIVISION:
             return self.division(node, target)
+        if not isinstance(node.func, (ast.Name, ast.Attribute)):
+            self.expr(node.func)
         name = ast.unparse(node.func)
         raise Refused(self.pos(node), f"{name} is plain Python: the kernel cannot call it", fix="decorate it with @fn, or compute it at import")
 

@@ -31,9 +31,9 @@ class Source:
         self.lines = [line.rstrip("\n") for line in linecache.getlines(path)]
         self.text = "\n".join(self.lines) + "\n"
         self.tree = ast.parse(self.text, path)
-        self.functions: dict[int, ast.FunctionDef] = {}
+        self.functions: dict[int, Any] = {}  # by the line of the first decorator
         for node in ast.walk(self.tree):
-            if isinstance(node, ast.FunctionDef):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
                 self.functions[first] = node
 

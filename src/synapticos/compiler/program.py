@@ -11,9 +11,9 @@ from synapticos.lang.words import Function, Rom, Static, Table
 
 from . import ir
 from .check import FunctionChecker
-from .diag import LanguageError, Message, Refused
+from .diag import Follows, LanguageError, Message, Refused
 from .expr import text_number
-from .parse import node_of, position
+from .parse import node_of, position, short_path
 
 Signature = tuple[list[tuple[str, Type]], Type]
 
@@ -116,7 +116,7 @@ class Program:
             seen.add(function)
             clash = self._names.get(function.c_name)
             if clash is not None and clash is not function:
-                where = f"{clash.file}:{clash.line}"
+                where = f"{short_path(clash.file)}:{clash.line}"
                 messages.append(Refused(position(function.file, node_of(function)), f"two functions are {function.c_name} in C", f"the other is at {where}", fix="rename one").message)
             self._names.setdefault(function.c_name, function)
             if function.kind == "hal":
@@ -130,7 +130,8 @@ class Program:
                 made = checker.run()
                 messages += checker.messages
             except Refused as refused:
-                messages.append(refused.message)
+                if not isinstance(refused, Follows):
+                    messages.append(refused.message)
                 continue
             new[function] = made
             work += made.calls

@@ -10,7 +10,7 @@ bool true false NULL offsetof linux unix i386""".split())  # fmt: skip
 _PATTERN = re.compile(r"""
     u?int(8|16|32|64|ptr|max|_least\d+|_fast\d+)_t | (size|ptrdiff|wchar|max_align|wint)_t
   | U?INT(8|16|32|64|PTR|MAX|_LEAST\d+|_FAST\d+)_(MIN|MAX|C|WIDTH) | (SIZE|PTRDIFF|WCHAR|WINT|SIG_ATOMIC)_(MIN|MAX|WIDTH)
-  | (syn|hal|SYN|HAL)_\w+ | mem(cpy|move|set|cmp) | PROGRAM_H | main
+  | (syn|hal|SYN|HAL)_\w+ | mem(cpy|move|set|cmp) | PROGRAM_H
 """, re.VERBOSE)  # fmt: skip
 
 

@@ -267,6 +267,9 @@ class Types:
     def struct(self, cls: Any) -> StructType:
         if cls in self._made:
             return typing.cast(StructType, self._made[cls])
+        for base in cls.__mro__[1:]:
+            if words.is_struct(base):
+                raise BadType(f"{cls.__name__} inherits from {base.__name__}: hold the other struct as a field")
         made = StructType(cls)
         self._name(made)
         self._made[cls] = made

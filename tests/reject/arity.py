@@ -1,0 +1,8 @@
+"""numbers of arguments"""
+
+from synapticos.lang import *
+
+@fn
+def f(a: u32):
+    b = min(a)  #! min takes 2 arguments, and 1 are given
+    c = u8()  #! u8 takes 1 arguments, and 0 are given

@@ -1,0 +1,7 @@
+"""a list comprehension"""
+
+from synapticos.lang import *
+
+@fn
+def f(a: u32):
+    b = [i for i in range(3)]  #! a list comprehension is not part of kernel-Python

@@ -1,0 +1,11 @@
+"""operands that no wider type holds"""
+
+from synapticos.lang import *
+
+@fn
+def f(a: u32, b: i32, x: f32):
+    c = a + b  #! u32 + i32 has no type: the operands differ in sign
+    if a < b:  #! u32 < i32 has no type
+        pass
+    d = a + x  #! u32 + f32 has no type: neither holds the other
+    e = min(a, b)  #! u32 min i32 has no type

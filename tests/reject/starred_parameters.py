@@ -1,0 +1,7 @@
+"""*args, **kwargs"""
+
+from synapticos.lang import *
+
+@fn
+def f(*a: u32):  #! f has default, keyword or starred arguments
+    pass
