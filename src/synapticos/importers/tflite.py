@@ -104,7 +104,9 @@ def _parse(data: bytes) -> list[_RawGraph]:
         number = max(slot(code._tab, 10, types.Int32Flags), slot(code._tab, 4, types.Int8Flags))
         kind = kinds.get(number, f"operator {number}")
         if kind == "CUSTOM":
-            kind = f"custom operator {_text(code.CustomCode())}"
+            name = _text(code.CustomCode())
+            form = OPERATORS.get(name)
+            kind = name if form and form.options == "flexbuffer" else f"custom operator {name}"
         codes.append((kind, code.Version()))
 
     return [

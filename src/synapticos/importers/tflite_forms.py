@@ -186,7 +186,7 @@ def _add(raw: Raw, op: Op) -> None:
     except ValueError:
         raise Damaged(f"shapes {a.shape} and {b.shape} cannot be added") from None
     need(shape == op.outputs[0].shape, f"the output's shape is not {shape}")
-    op.options["activation"] = _activation(raw.options["FusedActivationFunction"])
+    op.options["activation"] = _activation(raw.options.get("FusedActivationFunction", 0))
 
 
 def _concatenation(raw: Raw, op: Op) -> None:
@@ -230,6 +230,7 @@ def _same_shape(raw: Raw, op: Op) -> None:
     x, y = op.inputs[0], op.outputs[0]
     assert x is not None
     need(x.shape == y.shape, "input and output differ in shape")
+    op.options |= {name: int(value) for name, value in raw.options.items() if isinstance(value, int)}
 
 
 def _softmax(raw: Raw, op: Op) -> None:
@@ -314,6 +315,101 @@ def _svdf(raw: Raw, op: Op) -> None:
     op.options |= {"rank": rank, "activation": _activation(raw.options["FusedActivationFunction"])}
 
 
+def _lstm(raw: Raw, op: Op) -> None:
+    x, y = op.inputs[0], op.outputs[0]
+    assert x is not None
+    weights, biases, states = op.inputs[1:9], op.inputs[12:16], op.inputs[18:20]
+    need(len(x.shape) == len(y.shape) == 3 and x.shape[:2] == y.shape[:2], "input and output do not match")
+    units, depth = y.shape[2], x.shape[2]
+    batch = x.shape[1] if raw.options["TimeMajor"] else x.shape[0]
+    for i, w in enumerate(weights):
+        assert w is not None
+        if w.data is None:
+            raise Cannot("its weights are computed", "constant weights")
+        need(w.shape == (units, depth if i < 4 else units), "its weights do not match")
+    for b in biases:
+        assert b is not None
+        if b.data is None:
+            raise Cannot("its bias is computed", "a constant bias")
+        need(b.elements == units, "its bias does not match")
+    for s in states:
+        assert s is not None
+        need(s.state and s.elements == batch * units, "its states do not match")
+    if raw.options["FusedActivationFunction"] != 4 or raw.options["ProjClip"] != 0:
+        raise Cannot("a cell activation other than TANH, or a projection", "TANH, and no projection")
+    clip = float(raw.options["CellClip"])
+    need(math.isfinite(clip) and clip >= 0, f"clips at {clip}")
+    op.options |= {"cell_clip": clip, "time_major": bool(raw.options["TimeMajor"])}
+    op.inputs = [x, *weights, *biases]
+    op.outputs = [y, *(s for s in states if s is not None)]
+
+
+def _signal_window(raw: Raw, op: Op) -> None:
+    x, w = op.inputs
+    y = op.outputs[0]
+    assert x is not None and w is not None
+    if w.data is None:
+        raise Cannot("its window is computed", "a constant window")
+    need(x.elements == w.elements == y.elements, "its window does not match")
+    need(0 <= raw.options["shift"] <= 31, f"shift {raw.options['shift']}")
+    op.options["shift"] = int(raw.options["shift"])
+
+
+def _rfft(raw: Raw, op: Op) -> None:
+    x, y = op.inputs[0], op.outputs[0]
+    assert x is not None
+    n = int(raw.options["fft_length"])
+    need(bool(x.shape) and 4 <= n <= 1 << 20, f"a length of {n}")
+    need(x.elements <= n and y.elements == n + 2, f"{x.elements} samples and {y.elements} results of a length of {n}")
+    op.options["fft_length"] = n
+
+
+def _energy(raw: Raw, op: Op) -> None:
+    x, y = op.inputs[0], op.outputs[0]
+    assert x is not None
+    first, end = int(raw.options["start_index"]), int(raw.options["end_index"])
+    need(x.elements == 2 * y.elements, "its output does not match")
+    need(0 <= first <= end <= y.elements, f"from {first} to {end} of {y.elements}")
+    op.options |= {"start_index": first, "end_index": end}
+
+
+def _filter_bank(raw: Raw, op: Op) -> None:
+    x, weights, unweights, *tables = op.inputs
+    y = op.outputs[0]
+    assert x is not None and weights is not None and unweights is not None
+    channels = int(raw.options["num_channels"])
+    need(y.elements == channels and weights.elements == unweights.elements, "its output or weights do not match")
+    need(all(t is not None and t.elements == channels + 1 for t in tables), "its tables do not match")
+    for t in (weights, unweights, *tables):
+        if t is None or t.data is None:
+            raise Cannot("its weights are computed", "constant weights")
+    starts, weight_starts, widths = (t.data.reshape(-1).astype(int) for t in tables if t is not None and t.data is not None)
+    need(min(starts.min(), weight_starts.min(), widths.min()) >= 0, "a negative place in its tables")
+    need((starts + widths).max() <= x.elements, "a band ends outside the spectrum")
+    need((weight_starts + widths).max() <= weights.elements, "a band ends outside the weights")
+
+
+def _subtraction(raw: Raw, op: Op) -> None:
+    x, (y, noise) = op.inputs[0], op.outputs
+    assert x is not None
+    need(x.elements == y.elements == noise.elements == raw.options["num_channels"], "its channels do not match")
+    need(all(0 <= int(v) < 1 << 32 for v in raw.options.values()), "an option that is negative")
+    need(raw.options["smoothing_bits"] <= 31 and raw.options["spectral_subtraction_bits"] <= 31, "more than 31 bits")
+    op.options |= {name: int(value) for name, value in raw.options.items()}
+    op.outputs = [y, noise, Tensor(f"{noise.name}/kept", noise.shape, noise.dtype, state=True)]
+
+
+def _pcan(raw: Raw, op: Op) -> None:
+    x, noise, table = op.inputs
+    assert x is not None and noise is not None and table is not None
+    if table.data is None:
+        raise Cannot("its table is computed", "a constant table")
+    need(x.elements == noise.elements == op.outputs[0].elements, "its channels do not match")
+    need(table.elements == 125, f"a gain table of {table.elements} numbers")
+    need(0 <= raw.options["snr_shift"] <= 31, f"shift {raw.options['snr_shift']}")
+    op.options["snr_shift"] = int(raw.options["snr_shift"])
+
+
 _ACTIVATION = ("FusedActivationFunction",)
 _WINDOW = ("Padding", "StrideH", "StrideW", *_ACTIVATION)
 _CONV = (*_WINDOW, "DilationHFactor", "DilationWFactor")
@@ -321,7 +417,9 @@ _POOL = ("Pool2DOptions", (*_WINDOW, "FilterHeight", "FilterWidth"))
 _DENSE = ("FullyConnectedOptions", ("WeightsFormat", "KeepNumDims", *_ACTIVATION))
 _SLICE = ("BeginMask", "EndMask", "EllipsisMask", "NewAxisMask", "ShrinkAxisMask", "Offset")
 BYTE = ("int8 -> int8",)
+NUMBERS = ("int8", "uint8", "int16", "int32", "uint32", "float32")
 WEIGHTS = ("int8, int8, int32? -> int8", "float32, float32, float32? -> float32")
+PAIRS = ("float32, float32 -> float32", "int32, int32 -> int32")
 BYTE_OR_REAL = ("int8 -> int8", "float32 -> float32")
 MOVED = ("int8", "uint8", "int16", "int32", "float32", "uint32")  # types that are only copied
 
@@ -331,9 +429,10 @@ def _moved(pattern: str) -> tuple[str, ...]:
 
 
 OPERATORS = {
-    "ADD": Form(2, ("int8, int8 -> int8", "float32, float32 -> float32"), _add, "AddOptions", _ACTIVATION),
+    "ADD": Form(2, ("int8, int8 -> int8", *PAIRS), _add, "AddOptions", _ACTIVATION),
     "ASSIGN_VARIABLE": Form(1, _moved("resource, {t} ->"), _assign, scaled=False),
     "AVERAGE_POOL_2D": Form(2, BYTE_OR_REAL, _pool, *_POOL),
+    "CAST": Form(7, tuple(f"{a} -> {b}" for a in NUMBERS for b in NUMBERS if a != b), _same_shape, scaled=False),
     "CALL_ONCE": Form(1, ("->",), _nothing, "CallOnceOptions", ("InitSubgraphIndex",)),
     "CONCATENATION": Form(
         2, _moved("{t}, ... -> {t}"), _concatenation, "ConcatenationOptions", ("Axis", *_ACTIVATION)
@@ -341,10 +440,14 @@ OPERATORS = {
     "CONV_2D": Form(3, WEIGHTS, _conv, "Conv2DOptions", _CONV),
     "DEPTHWISE_CONV_2D": Form(3, WEIGHTS, _depthwise, "DepthwiseConv2DOptions", (*_CONV, "DepthMultiplier")),
     "DEQUANTIZE": Form(2, tuple(f"{t} -> float32" for t in ("int8", "uint8", "int16", "int32")), _same_shape),
+    "DIV": Form(2, PAIRS, _add, "DivOptions", _ACTIVATION),
     "EXPAND_DIMS": Form(1, _moved("{t}, int32 -> {t}"), _reshape, scaled=False),
     "FULLY_CONNECTED": Form(6, WEIGHTS, _dense, *_DENSE),
-    "LOGISTIC": Form(2, BYTE, _same_shape),
+    "LOGISTIC": Form(3, (*BYTE, "int16 -> int16"), _same_shape),
+    "MAXIMUM": Form(4, PAIRS, _add),
     "MAX_POOL_2D": Form(2, BYTE_OR_REAL, _pool, *_POOL),
+    "MINIMUM": Form(4, PAIRS, _add),
+    "MUL": Form(7, PAIRS, _add, "MulOptions", _ACTIVATION),
     "PAD": Form(2, ("int8, int32 -> int8", "float32, int32 -> float32", "int16, int32 -> int16"), _pad),
     "QUANTIZE": Form(
         2,
@@ -364,12 +467,37 @@ OPERATORS = {
     "STRIDED_SLICE": Form(
         4, _moved("{t}, int32, int32, int32 -> {t}"), _strided_slice, "StridedSliceOptions", _SLICE, scaled=False
     ),
+    "SUB": Form(3, PAIRS, _add, "SubOptions", _ACTIVATION),
     "SVDF": Form(
         3,
         ("int8, int8, int16, int32?, int16 -> int8", "int8, int8, int8, int32?, int8 -> int8"),
         _svdf, "SVDFOptions", ("Rank", *_ACTIVATION),
     ),
-    "TANH": Form(2, BYTE, _same_shape),
+    "SignalEnergy": Form(1, ("int16 -> uint32",), _energy, "flexbuffer", ("start_index", "end_index")),
+    "SignalFftAutoScale": Form(1, ("int16 -> int16, int32",), _same_shape, "flexbuffer"),
+    "SignalFilterBank": Form(
+        1, ("uint32, int16, int16, int16, int16, int16 -> uint64",), _filter_bank, "flexbuffer", ("num_channels",)
+    ),
+    "SignalFilterBankLog": Form(
+        1, ("uint32 -> int16",), _same_shape, "flexbuffer", ("input_correction_bits", "output_scale")
+    ),
+    "SignalFilterBankSpectralSubtraction": Form(
+        1, ("uint32 -> uint32, uint32",), _subtraction, "flexbuffer",
+        (
+            "alternate_one_minus_smoothing", "alternate_smoothing", "clamping", "min_signal_remaining", "num_channels",
+            "one_minus_smoothing", "smoothing", "smoothing_bits", "spectral_subtraction_bits",
+        ),
+    ),
+    "SignalFilterBankSquareRoot": Form(1, ("uint64, int32 -> uint32",), _same_shape, "flexbuffer"),
+    "SignalPCAN": Form(1, ("uint32, uint32, int16 -> uint32",), _pcan, "flexbuffer", ("snr_shift",)),
+    "SignalRfft": Form(1, ("int16 -> int16",), _rfft, "flexbuffer", ("fft_length",)),
+    "SignalWindow": Form(1, ("int16, int16 -> int16",), _signal_window, "flexbuffer", ("shift",)),
+    "TANH": Form(3, (*BYTE, "int16 -> int16"), _same_shape),
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": Form(
+        1,
+        (f"int8, {'int8, ' * 8}none, none, none, {'int32, ' * 4}none, none, int8, int16, none, none, none, none -> int8",),
+        _lstm, "UnidirectionalSequenceLSTMOptions", ("CellClip", "ProjClip", "TimeMajor", *_ACTIVATION),
+    ),
     "VAR_HANDLE": Form(1, ("-> resource",), _nothing, "VarHandleOptions", ("Container", "SharedName")),
 }  # fmt: skip
 NEAREST = {  # for operators we do not have: what does the same, or nearly

@@ -15,11 +15,20 @@ DATA = Path(__file__).resolve().parents[2] / "data"
 MODELS = [
     "hello_world_int8", "kws_dscnn_int8", "vww_mobilenet_int8", "ic_resnet8_int8", "ad_autoencoder_int8",
     "micro_speech_int8", "magic_wand_int8", "wakeword_alexa_int8", "keyword_svdf_int16", "hello_world_float",
-    "face_blazeface_float",
+    "face_blazeface_float", "face_blazeface_int8", "person_detect_int8", "digits_cnn_int8", "mnist_lstm_int8",
+    "audio_preprocessor_int8",
 ]  # fmt: skip
 SMALL = [
-    "magic_wand_int8", "micro_speech_int8", "wakeword_alexa_int8", "keyword_svdf_int16", "hello_world_float",
+    "magic_wand_int8",
+    "micro_speech_int8",
+    "wakeword_alexa_int8",
+    "keyword_svdf_int16",
+    "hello_world_float",
+    "mnist_lstm_int8",
+    "audio_preprocessor_int8",
 ]  # fmt: skip - for one case on checked too
+# What the reference leaves as it was: the bins of an energy that nobody asks for, and what is cast from them.
+UNDEFINED = {"audio_preprocessor_int8": (24, 25)}
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +63,11 @@ def check_layers(e, path: Path, cases: int) -> None:
                 if op.kind == "READ_VARIABLE":  # the same bytes as the variable, which is assigned by now
                     continue
                 for y in op.outputs:
-                    if y.number >= 0 and (y in model.plan.places or y in model.plan.states):
+                    if (
+                        y.number >= 0
+                        and y.number not in UNDEFINED.get(path.stem, ())
+                        and (y in model.plan.places or y in model.plan.states)
+                    ):
                         assert digest(running.tensor(y)) == wanted[str(y.number)], f"{path.stem}: {op}"
 
 
@@ -71,7 +84,9 @@ def check_answers(e, path: Path, cases: int, optimize: str) -> None:
             running.run()
             for i, y in enumerate(model.graph.outputs):
                 wanted = file[f"out_{i}_tflm" if f"out_{i}_tflm" in file else f"out_{i}_litert_ref"][case]
-                assert np.array_equal(running.tensor(y), wanted.reshape(y.shape)), f"{path.stem}: case {case}, output {i}"
+                assert np.array_equal(running.tensor(y), wanted.reshape(y.shape)), (
+                    f"{path.stem}: case {case}, output {i}"
+                )
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -24,14 +24,26 @@ from synapticos.kernel.layers.dense_f32 import dense_f32_run, dense_f32_validate
 from synapticos.kernel.layers.depthwise import depthwise_run, depthwise_validate
 from synapticos.kernel.layers.depthwise_3x3 import depthwise_3x3_run, depthwise_3x3_validate
 from synapticos.kernel.layers.elements_f32 import elements_f32_run, elements_f32_validate
+from synapticos.kernel.layers.elements_i32 import elements_i32_run, elements_i32_validate
+from synapticos.kernel.layers.filter_bank import (
+    bank_log_run, bank_log_validate, bank_pcan_run, bank_pcan_validate, bank_root_run, bank_root_validate, bank_run,
+    bank_subtract_run, bank_subtract_validate, bank_validate,
+)  # fmt: skip
 from synapticos.kernel.layers.join import join_run, join_validate
 from synapticos.kernel.layers.lookup import lookup_run, lookup_validate
+from synapticos.kernel.layers.lstm import lstm_run, lstm_validate
 from synapticos.kernel.layers.max_pool import max_pool_run, max_pool_validate
 from synapticos.kernel.layers.pad import pad_run, pad_validate
 from synapticos.kernel.layers.pick import pick_run, pick_validate
 from synapticos.kernel.layers.requantize import requantize_run, requantize_validate
+from synapticos.kernel.layers.rfft import rfft_run, rfft_validate
+from synapticos.kernel.layers.signal import (
+    signal_energy_run, signal_energy_validate, signal_scale_run, signal_scale_validate, signal_window_run,
+    signal_window_validate,
+)  # fmt: skip
 from synapticos.kernel.layers.softmax import softmax_run, softmax_validate
 from synapticos.kernel.layers.softmax_wide import softmax_wide_run, softmax_wide_validate
+from synapticos.kernel.layers.squash import squash_run, squash_validate
 from synapticos.kernel.layers.svdf import svdf_run, svdf_validate
 from synapticos.kernel.layers.window_f32 import (
     average_pool_f32_run, average_pool_f32_validate, conv_f32_run, conv_f32_validate, depthwise_f32_run,
@@ -61,13 +73,17 @@ VALIDATES = [
     requantize_validate, copy_validate, pick_validate, lookup_validate, quantize_validate, dequantize_validate,
     rescale_validate, cast_validate, svdf_validate, softmax_wide_validate, elements_f32_validate, conv_f32_validate,
     depthwise_f32_validate, average_pool_f32_validate, max_pool_f32_validate, dense_f32_validate, join_validate,
+    lstm_validate, squash_validate, elements_i32_validate, signal_window_validate, signal_scale_validate,
+    signal_energy_validate, rfft_validate, bank_validate, bank_root_validate, bank_subtract_validate, bank_pcan_validate,
+    bank_log_validate,
 ]  # fmt: skip
 RUNS = [
     absent_run, dense_run, conv_run, conv_1x1_run, depthwise_run, depthwise_3x3_run, add_run, pad_run, max_pool_run,
     average_pool_run, concat_run, softmax_run, requantize_run, copy_run, pick_run,
     lookup_run, quantize_run, dequantize_run, rescale_run, cast_run, svdf_run,
     softmax_wide_run, elements_f32_run, conv_f32_run, depthwise_f32_run, average_pool_f32_run, max_pool_f32_run,
-    dense_f32_run, join_run,
+    dense_f32_run, join_run, lstm_run, squash_run, elements_i32_run, signal_window_run, signal_scale_run,
+    signal_energy_run, rfft_run, bank_run, bank_root_run, bank_subtract_run, bank_pcan_run, bank_log_run,
 ]  # fmt: skip
 
 VALIDATE = table(LayerValidate, VALIDATES, open=True)

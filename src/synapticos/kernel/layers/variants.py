@@ -37,6 +37,18 @@ AVERAGE_POOL_F32 = 25
 MAX_POOL_F32 = 26
 DENSE_F32 = 27
 JOIN = 28
+LSTM_I8 = 29
+SQUASH_I16 = 30
+ELEMENTS_I32 = 31
+SIGNAL_WINDOW = 32
+SIGNAL_SCALE = 33
+SIGNAL_ENERGY = 34
+RFFT_I16 = 35
+BANK = 36
+BANK_ROOT = 37
+BANK_SUBTRACT = 38
+BANK_PCAN = 39
+BANK_LOG = 40
 
 VARIANTS = {
     number: name.lower() for name, number in list(globals().items()) if name.isupper() and isinstance(number, int)
