@@ -17,7 +17,7 @@ from synapticos.kernel.stages.fft import rfft_f32
 from synapticos.kernel.stages.stream import stream_push, stream_reset, stream_size
 from synapticos.kernel.stages.tables import KINDS, scratch_size
 from synapticos.kernel.status import Status
-from synapticos.lang import f32, i16, pack, u8
+from synapticos.lang import f32, pack, u8
 
 STORED = json.loads(Path(__file__).with_name("librosa_features.json").read_text())["cases"]
 NAMES = ["usual", "window shorter than the transform", "htk and reflected", "log mel of magnitudes"]

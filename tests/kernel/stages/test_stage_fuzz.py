@@ -24,7 +24,7 @@ GOOD = {
     "mfcc": dict(sample_rate_hz=8000, frame_len=8, num_mel=3, num_coeffs=2),
     "scale": dict(w=3, h=2, coordinates=1, fit=2), "map_boxes": dict(scale_x=3e38, scale_y=-2, offset_x=-3e38, width=9, height=1),
     "colour": dict(source=1), "normalize_quantize": dict(channels=3, mean=[1e30, 2, 3, 4], std=[1e-40, 1, -2, 3], scale=1e-40, zero_point=7),
-    "features": dict(published(8000, 8, 3, 2), hop=3, placing=3),
+    "features": dict(published(8000, 8, 3, 2), hop=3, placing=3), "suppress": dict(max_boxes=5, method=2, sigma=1e-40, any_class=1),
 }  # fmt: skip
 
 

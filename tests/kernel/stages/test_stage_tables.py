@@ -28,7 +28,7 @@ def room(e, kind, array, config=None, **declared):
 
 
 def test_numbers_names_and_constants_agree():
-    assert STAGE_NAMES == list(KINDS) == "resize normalize quantize dequantize softmax argmax top_k nms fit mfcc scale map_boxes colour normalize_quantize features".split()
+    assert STAGE_NAMES == list(KINDS) == "resize normalize quantize dequantize softmax argmax top_k nms fit mfcc scale map_boxes colour normalize_quantize features suppress".split()
     for name, number in KINDS.items():
         assert getattr(tables, f"KIND_{name.upper()}") == number
 
@@ -58,6 +58,7 @@ def test_numbers_names_and_constants_agree():
         ("colour", BYTES, dict(source=99), 288),
         ("normalize_quantize", BYTES, dict(channels=3), 72),
         ("features", np.zeros(600, np.float32), published(), 80),
+        ("suppress", np.zeros((5, 6), np.float32), dict(max_boxes=1), 120),
         ("features", np.zeros(600, np.int16), librosa(), 4 * 13 * 4),
         ("features", np.zeros(600, np.float32), {**published(), "hop": 0}, 9600),
     ],
@@ -87,7 +88,7 @@ GOOD = {
     "softmax": dict(scale=2), "top_k": dict(k=16), "nms": dict(max_boxes=1), "fit": dict(w=1, h=1, channels=1, std=[1], scale=1),
     "mfcc": dict(sample_rate_hz=1, frame_len=8, num_mel=1, num_coeffs=1), "scale": dict(w=1, h=1),
     "map_boxes": dict(), "colour": dict(), "normalize_quantize": dict(channels=1, std=[1], scale=1),
-    "features": published(),
+    "features": published(), "suppress": dict(max_boxes=1),
 }  # fmt: skip
 BAD = {
     "resize": [dict(w=1)], "normalize": [dict(channels=1), dict(std=[1] * 4, channels=5)], "quantize": [dict(), dict(scale=float("nan"))],
@@ -96,6 +97,8 @@ BAD = {
     "mfcc": [dict(), {**GOOD["mfcc"], "frame_len": 12}, {**GOOD["mfcc"], "num_coeffs": 2}],
     "scale": [dict(), dict(w=16385, h=1), dict(w=1, h=1, method=2), dict(w=1, h=1, method=3, coordinates=1), dict(w=1, h=1, coordinates=3),
               dict(w=1, h=1, fit=3), dict(w=1, h=1, roi=pack(Rect, w=1))],
+    "suppress": [dict(), dict(max_boxes=1, method=3), dict(max_boxes=1, any_class=2), dict(max_boxes=1, method=1, score_threshold=-1),
+                 dict(max_boxes=1, method=2), dict(max_boxes=1, sigma=float("nan"))],
     "features": [dict(), {**published(), "hop": 0}], "map_boxes": [dict(scale_x=float("inf")), dict(height=-1.0)],
     "colour": [dict(source=8), dict(target=3), dict(video=2, source=6), dict(video=1, source=1), dict(roi=pack(Rect, h=1)), dict(roi=pack(Rect, x=1))],
     "normalize_quantize": [dict(), {**GOOD["normalize_quantize"], "scale": 0}, {**GOOD["normalize_quantize"], "channels": 5}],

@@ -16,8 +16,8 @@ from typing import Any
 
 from synapticos.lang import *
 from synapticos.kernel.crc import crc32
-from synapticos.kernel.fmath import f32_cos, f32_exp, f32_log, f32_sqrt, is_finite
-from synapticos.kernel.stages.fft import MAX_FFT, is_fft_length, rfft_f32
+from synapticos.kernel.fmath import f32_cos, f32_exp, f32_log, f32_sqrt
+from synapticos.kernel.stages.fft import is_fft_length, rfft_f32
 from synapticos.kernel.stages.operands import describe, is_whole, saturated
 from synapticos.kernel.status import Status
 from synapticos.kernel.tensor import DType, StageCall, Tensor

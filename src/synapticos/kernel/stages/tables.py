@@ -34,6 +34,7 @@ from synapticos.kernel.stages.quantize import quantize_capacity, quantize_check,
 from synapticos.kernel.stages.resize import ResizeConfig, resize_capacity, resize_check, resize_stage
 from synapticos.kernel.stages.scale import ScaleConfig, scale_capacity, scale_check, scale_stage
 from synapticos.kernel.stages.softmax import softmax_capacity, softmax_check, softmax_stage
+from synapticos.kernel.stages.suppress import SuppressConfig, suppress_capacity, suppress_check, suppress_stage
 from synapticos.kernel.stages.top_k import TopKConfig, top_k_capacity, top_k_check, top_k_stage
 from synapticos.kernel.status import Status
 from synapticos.kernel.tensor import StageCall, StageFn, Tensor
@@ -65,6 +66,7 @@ ROWS = [
     Row("colour", colour_stage, colour_capacity, colour_check, ColourConfig),
     Row("normalize_quantize", normalize_quantize_stage, normalize_quantize_capacity, normalize_quantize_check, EncodeConfig),
     Row("features", features_stage, features_capacity, features_check, FeatureConfig),
+    Row("suppress", suppress_stage, suppress_capacity, suppress_check, SuppressConfig),
 ]
 STAGE_NAMES = [row.name for row in ROWS]  # the place is the number
 KINDS = {row.name: number for number, row in enumerate(ROWS)}
@@ -102,6 +104,7 @@ KIND_MAP_BOXES: Final[u32] = 11
 KIND_COLOUR: Final[u32] = 12
 KIND_NORMALIZE_QUANTIZE: Final[u32] = 13
 KIND_FEATURES: Final[u32] = 14
+KIND_SUPPRESS: Final[u32] = 15
 KIND_COUNT = len(ROWS)
 
 CapacityFn = Fn[[Tensor, Ptr[u8] | None, u32], u32]
