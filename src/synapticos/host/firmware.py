@@ -78,6 +78,7 @@ def build_firmware(app: App, board_name: str, compiler: str | None = None, *, pr
         "ARENA_SCRATCH": image.scratch,
         "INPUT_BYTES": inputs,
         "PROFILING": int(profile),
+        "NOTES": int(profile),
         "LOG_LEVEL": 0,  # nobody reads it there
         "LOG_RECORDS": 1,
     }

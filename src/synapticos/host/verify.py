@@ -1,0 +1,116 @@
+"""A model's layers on a board, compared with the same layers on this machine and with the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from synapticos import boards, toolchain
+from synapticos.errors import UserError
+from synapticos.host import layers_program
+from synapticos.host.firmware import link_program
+from synapticos.kernel.layers import tables as layer_tables
+from synapticos.model.pack import Compiled
+from synapticos.model.verify import (
+    ROOTS, Answered, Difference, Reference, Verdict, find_difference, job_input, sample_inputs, verify_answers, verify_layers,
+)  # fmt: skip
+
+
+def native() -> Any:
+    """An engine that can run any model."""
+    from synapticos.engine import Build
+
+    return Build(list(ROOTS)).engine("native")
+
+
+def verify_on_host(data: bytes, compiled: Compiled, cases: int) -> Verdict:
+    """Every layer on this machine against the reference kernels. `data`: the .tflite."""
+    graph = compiled.graph
+    reference = Reference(data, graph.where)
+    inputs = sample_inputs(graph, cases)
+    return verify_layers(native(), compiled, inputs, lambda x, fresh: reference.run(graph, x, fresh), name=reference.name)
+
+
+def verify_on_board(data: bytes, compiled: Compiled, board_name: str, cases: int) -> Verdict:
+    """Every layer as firmware on an emulated board against the reference kernels, one input after the other."""
+    graph = compiled.graph
+    reference = Reference(data, graph.where)
+    inputs = sample_inputs(graph, cases)
+    traces = run_on_board(compiled, board_name, inputs)
+    first: list[Difference] = []
+    count = 0
+    for case, (given, trace) in enumerate(zip(inputs, traces, strict=True)):
+        wanted = reference.run(graph, given)
+        for step, (op, results) in enumerate(zip(compiled.plan.steps, trace, strict=True)):
+            for tensor, value in zip(op.outputs, results, strict=True):
+                if tensor.number not in wanted:
+                    continue
+                count += tensor.elements
+                right = wanted[tensor.number].reshape(tensor.shape)
+                found = find_difference(step, op, tensor, case, value, right)
+                if found is not None:
+                    first.append(found)
+    worst = min(first, key=lambda d: (d.step, d.case), default=None)
+    where = f"{board_name} (in-process emulator)"
+    return Verdict(graph.name, where, reference.name, cases, len(compiled.plan.steps), count, worst)
+
+
+def run_on_board(compiled: Compiled, board_name: str, inputs: Sequence[Sequence[np.ndarray]]) -> list[list[list[np.ndarray]]]:
+    """Every result of every layer, for each input."""
+    from synapticos.compiler import Program
+    from synapticos.emulator import Machine
+
+    board = boards.find(board_name)
+    given = [job_input(x) for x in inputs]
+    ram, size = max(compiled.plan.ram, 16), len(given[0])
+    need = ram + size + board.stack
+    if need > board.ram.size:
+        raise UserError(
+            f"{compiled.graph.where} on {board.name}: needs {need:,} bytes of RAM (arena {ram:,}, input {size:,}, stack "
+            f"{board.stack:,}), {board.ram.size:,} are available, {need - board.ram.size:,} are missing; give another --board"
+        )
+    variants = {layer.variant for layer in compiled.layers}
+    rows = {
+        layer_tables.VALIDATE: layer_tables.validate_functions(variants),
+        layer_tables.RUN: layer_tables.run_functions(variants),
+    }
+    entry: Any = layers_program.main
+    made = Program.of([entry], {"MODEL_RAM": ram, "MODEL_INPUT": size}, 4, rows, {layers_program.MODEL: compiled.container})
+    elf, _ = link_program(made, entry, board, toolchain.find(board.target))
+    done = Machine(elf, board, files={"in0": b"".join(given)}).run()
+    if done.code != 0:
+        text = done.text.strip().splitlines()
+        raise UserError(f"{compiled.graph.where} on {board.name}: {done.reason or (text[-1] if text else f'ended with {done.code}')}")
+    data, at, traces = done.files.get("out0", b""), 0, []
+    for _ in inputs:
+        trace = []
+        for op in compiled.plan.steps:
+            results = []
+            for tensor in op.outputs:
+                results.append(np.frombuffer(data[at : at + tensor.bytes], tensor.dtype).reshape(tensor.shape))
+                at += tensor.bytes
+            trace.append(results)
+        traces.append(trace)
+    return traces
+
+
+def verify_container(container: bytes, source: str) -> Answered:
+    """A container's own known answers, on this machine."""
+    return verify_answers(native(), container, source)
+
+
+def known_answers(data: bytes, compiled: Compiled, cases: int) -> list[Any]:
+    """Inputs with what the reference answers, to be kept in a container."""
+    from synapticos.model.pack import Answer
+
+    reference = Reference(data, compiled.graph.where)
+    answers = []
+    for inputs in sample_inputs(compiled.graph, cases):
+        results = reference.run(compiled.graph, inputs)
+        answers.append(Answer(inputs, [results[t.number].reshape(t.shape) for t in compiled.graph.outputs]))
+    return answers
+
+
+__all__ = ["known_answers", "run_on_board", "verify_container", "verify_on_board", "verify_on_host"]
