@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kernels import ARENA, EPHEMERAL, FLOAT32, INT8, PERSISTENT, SCRATCH, SHARED, World
+from kernels import ARENA, EPHEMERAL, FLOAT32, INT8, PERSISTENT, SCRATCH, SHARED
 from synapticos.kernel.arena import Arena
 from synapticos.kernel.status import Status
 from synapticos.kernel.tensor import Lifetime, Tensor

@@ -1,4 +1,3 @@
-from kernels import World
 from synapticos.kernel.status import Status
 
 

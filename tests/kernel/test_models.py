@@ -200,3 +200,12 @@ def test_defect_36_no_model_changes_from_inside_a_stage(w, call):
     assert w(call, handle) == Status.BUSY
     w.kernel.inside = 0
     assert w(call, handle) == Status.OK
+
+
+def test_a_models_state_is_cleared_on_demand(w):
+    handle = w.model()
+    assert w("model_clear_state", 99) == Status.INVAL
+    assert w("model_clear_state", handle) == Status.PERM
+    attach(w, handle)
+    w("model_load", handle)
+    assert w("model_clear_state", handle) == Status.OK

@@ -1,6 +1,6 @@
 """Start and stop: spec 32, lines 43 to 45; the defects of 33.5; the profiler."""
 
-from kernels import NORMAL, PASS, World
+from kernels import NORMAL, PASS
 from synapticos.kernel.kernel import Kernel, kernel_boot
 from synapticos.kernel.profile import ProfileResult
 from synapticos.kernel.status import Status

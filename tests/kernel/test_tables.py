@@ -266,3 +266,25 @@ def test_suspended_jobs_keep_their_bytes(engines, ops, fill):
         w.run()
         for job, data in jobs.items():
             assert w.result(job) == stub_output(data)
+
+
+def test_every_byte_of_the_tables_damaged_three_ways(make):
+    """Boot, run and read, in C that traps: any status, but no bad access."""
+    if make.engine != "native":
+        pytest.skip("too slow anywhere else")
+    engine = make(*ROOTS, **OPTIONS, checks=True)
+    app = tables(MODEL, three(), frames=[dict(at=64 + 128 * i, bytes=128) for i in range(3)])
+    w, booted = World(engine), 0
+    for at in range(len(app[0])):
+        for change in (0x01, 0x80, 0xFF):
+            data = bytearray(app[0])
+            data[at] ^= change
+            w("kernel_boot", w.kernel.board)
+            assert w("kernel_init", w.memory, 8192, 1024) == Status.OK
+            give(w, (bytes(data), app[1]))
+            if w("app_boot") == Status.OK:
+                booted += 1
+                for i in range(3):
+                    w.submit(w("app_pipeline", i), bytes(48))
+                w.run()
+    assert booted > 0

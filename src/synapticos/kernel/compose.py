@@ -5,18 +5,17 @@ The grammar is `pre* model post*`. Every published call takes the kernel first a
 
 from synapticos.lang import *
 from synapticos.kernel import hal
-from synapticos.kernel.arena import HEADER, align_up
-from synapticos.kernel.backend import Need
+from synapticos.kernel.arena import HEADER
 from synapticos.kernel.capacity import PIPELINE_CONFIG_BYTES
 from synapticos.kernel.kernel import Kernel
 from synapticos.kernel.model import Model
 from synapticos.kernel.pipeline import (
-    APP_STAGE, BUILTIN_STAGE, HOST_STAGE, LARGEST, MIN_BUFFER, NO_MODEL, STAGE_NUMBERS, Pipeline, PipelineState, Stage, StageKind,
+    APP_STAGE, BUILTIN_STAGE, HOST_STAGE, MIN_BUFFER, NO_MODEL, STAGE_NUMBERS, PipelineState, Stage, StageKind,
     pipeline_append, pipeline_estimate, pipeline_keep_config,
 )  # fmt: skip
 from synapticos.kernel.run import APP_STAGES, stage_capacity
 from synapticos.kernel.stages.tables import (
-    BUILTINS, KIND_NORMALIZE, KIND_QUANTIZE, KIND_RESIZE, check_config, config_size,
+    BUILTINS, KIND_QUANTIZE, KIND_RESIZE, check_config, config_size,
 )  # fmt: skip
 from synapticos.kernel.status import Status
 from synapticos.kernel.tensor import DType, Tensor, element_size

@@ -9,7 +9,7 @@ the next in the same slot.
 
 from synapticos.lang import *
 from synapticos.kernel.container import Quant
-from synapticos.kernel.capacity import DEADLINE_ORDER, MAX_JOBS
+from synapticos.kernel.capacity import DEADLINE_ORDER
 from synapticos.kernel.profile import JobTimes
 from synapticos.kernel.status import Status
 from synapticos.kernel.tensor import STAGE_INPUTS, Tensor

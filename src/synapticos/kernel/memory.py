@@ -3,8 +3,8 @@
 from synapticos.lang import *
 from synapticos.kernel import hal
 from synapticos.kernel.arena import HEADER, SCRATCH_POOL_SIZE, shape_bytes
-from synapticos.kernel.job import Job, JobState
-from synapticos.kernel.kernel import FRAMES, Frame, Kernel
+from synapticos.kernel.job import JobState
+from synapticos.kernel.kernel import FRAMES, Kernel
 from synapticos.kernel.region import REGION_ARENA
 from synapticos.kernel.status import Status
 from synapticos.kernel.tensor import MAX_DIMS, DType, Lifetime, Tensor

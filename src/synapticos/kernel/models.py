@@ -5,7 +5,6 @@ the one that the next job needs when that job gets there (`run.py`); others keep
 """
 
 from synapticos.lang import *
-from synapticos.kernel.arena import align_up
 from synapticos.kernel.backend import Caps, Need
 from synapticos.kernel.container import ModelMemory
 from synapticos.kernel.crc import crc32
@@ -13,7 +12,7 @@ from synapticos.kernel.kernel import Kernel
 from synapticos.kernel.model import Model, ModelInfo, ModelState
 from synapticos.kernel.npu import BACKEND_CAPS, BACKEND_CLEAR, BACKEND_LOAD, BACKEND_NEED, npu_clear
 from synapticos.kernel.region import REGION_ARENA, REGION_MODEL
-from synapticos.kernel.sched import any_begun, sched_quiesce, sched_release
+from synapticos.kernel.sched import sched_quiesce, sched_release
 from synapticos.kernel.status import Status
 from synapticos.kernel.tensor import STAGE_INPUTS, Lifetime
 

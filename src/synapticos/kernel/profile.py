@@ -8,7 +8,6 @@ from synapticos.lang import *
 from synapticos.kernel.capacity import LAYER_TIMES, MAX_PIPELINE_STAGES
 from synapticos.kernel.clock import Clock
 from synapticos.kernel.divide import divide
-from synapticos.kernel.status import Status
 
 
 @struct

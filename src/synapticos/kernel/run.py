@@ -13,7 +13,7 @@ from synapticos.kernel.arena import HEADER, align_up, shape_bytes
 from synapticos.kernel.backend import Need, NpuState, StepRows
 from synapticos.kernel.capacity import PROFILING
 from synapticos.kernel.container import ModelMemory
-from synapticos.kernel.job import FREE_FRAME, HostWork, Job, JobState
+from synapticos.kernel.job import FREE_FRAME, HostWork, Job
 from synapticos.kernel.kernel import Kernel
 from synapticos.kernel.model import Model, ModelState
 from synapticos.kernel.npu import BACKEND_LOAD, BACKEND_NEED, BACKEND_OUTPUT, BACKEND_RUN, BACKEND_STEP, npu_clear

@@ -6,7 +6,7 @@ from synapticos.kernel.job import JobState
 from synapticos.kernel.kernel import Inside, Kernel
 from synapticos.kernel.memory import mem_init_pool
 from synapticos.kernel.model import ModelState
-from synapticos.kernel.npu import npu_clear, npu_deinit, npu_init
+from synapticos.kernel.npu import npu_deinit, npu_init
 from synapticos.kernel.profile import ProfileResult, times_result
 from synapticos.kernel.sched import cancel_slot, find_slot, sched_quiesce, sched_release
 from synapticos.kernel.status import Status

@@ -18,7 +18,7 @@ from synapticos.kernel.job import (
     job_unfinished,
 )  # fmt: skip
 from synapticos.kernel.kernel import Inside, Kernel, kernel_time
-from synapticos.kernel.pipeline import Pipeline, PipelineState, StageKind
+from synapticos.kernel.pipeline import Pipeline, PipelineState
 from synapticos.kernel.profile import add_ticks
 from synapticos.kernel.region import REGION_ARENA, REGION_INPUT, REGION_OUTPUT
 from synapticos.kernel.run import deliver, end_stage, fill_call, run_step

@@ -179,6 +179,8 @@ def boot_stage(kernel: Kernel, header: AppHeader, pipeline: Pipeline, row: Stage
     """Append one stage of the app to a pipeline. Its configuration stays in the tables."""
     kind = StageKind.NONE
     number = u32(row.number)
+    if number >= STAGE_NUMBERS:
+        return Status.INVAL
     match row.kind:
         case 1:
             kind = StageKind.MODEL
@@ -186,11 +188,11 @@ def boot_stage(kernel: Kernel, header: AppHeader, pipeline: Pipeline, row: Stage
                 return Status.INVAL
             number = kernel.models.items[number].generation << 8 | (number + 1)
         case 2:
-            kind = stage_kind(BUILTIN_STAGE + number % STAGE_NUMBERS)
+            kind = stage_kind(BUILTIN_STAGE + number)
         case 3:
-            kind = stage_kind(APP_STAGE + number % STAGE_NUMBERS)
+            kind = stage_kind(APP_STAGE + number)
         case 4:
-            kind = stage_kind(HOST_STAGE + number % STAGE_NUMBERS)
+            kind = stage_kind(HOST_STAGE + number)
         case _:
             return Status.INVAL
     if kind == StageKind.NONE or row.binds > STAGE_INPUTS or row.config_at % 4 != 0:
