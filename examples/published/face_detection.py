@@ -60,6 +60,7 @@ MOST_BOXES: Final[u32] = 4
 WAIT_MS: Final[u32] = 1000
 ARENA_BYTES: Final[u32] = 8192
 SCRATCH_BYTES: Final[u32] = 1024
+PROCESSORS = {"resize", "normalize", "quantize"}  # the built-in stages that its firmware carries
 
 FACE_NAME = rom(b"face_detect")
 FACE_VERSION = rom(b"1.0.0")

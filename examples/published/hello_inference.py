@@ -22,6 +22,7 @@ ARENA_BYTES: Final[u32] = 8192
 SCRATCH_BYTES: Final[u32] = 1024
 INPUT_BYTES: Final[u32] = 768
 CLASSES: Final[u32] = 10
+PROCESSORS: set[str] = set()  # the built-in stages that its firmware carries
 
 NAME = rom(b"test_classify")
 VERSION = rom(b"1.0.0")
