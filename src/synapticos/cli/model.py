@@ -1,6 +1,7 @@
-"""`syn model info FILE`: what a network is, costs and needs."""
+"""`syn model`: what a network is and needs, whether it is exact, its container, and what changed in it."""
 
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -52,3 +53,99 @@ def info(
             f"most are alive at {compiled.info.worst_layer}"
         )
     return 0 if fits else 1
+
+
+@commands.command("compile")
+def compile_file(
+    file: Path = typer.Argument(..., help="A .tflite file."),
+    out: Path | None = typer.Option(None, "-o", "--out", help="The container; the model's name with .synm unless given."),
+    optimize: str = typer.Option("default", "--optimize", help="default, or none: keep every layer's own result."),
+    ram: str | None = typer.Option(None, "--ram", help="Arena to fit, like 192K; refused if it does not."),
+    max_step: int | None = typer.Option(None, "--max-step", help="Most multiply-accumulates between two looks for urgent work."),
+    answers: int = typer.Option(0, "--answers", help="Keep so many known answers in it, for `syn model verify`."),
+) -> int:
+    """Compile a network into a container that firmware runs as it lies."""
+    from synapticos import importers, model
+    from synapticos.app.declare import parse_bytes
+    from synapticos.host.verify import known_answers
+
+    if optimize not in ("default", "none"):
+        raise UserError(f"--optimize {optimize}: default or none")
+    how = "none" if optimize == "none" else "default"
+    room = parse_bytes(ram, "--ram")
+    graph = importers.load(file)
+    made = model.compile_model(graph, optimize=how, ram=room, max_step=max_step)  # type: ignore[arg-type]
+    if answers:
+        known = known_answers(file.read_bytes(), made, answers)
+        made = model.compile_model(graph, optimize=how, ram=room, max_step=max_step, answers=known)  # type: ignore[arg-type]
+    target = out or file.with_suffix(".synm")
+    try:
+        target.write_bytes(made.container)
+    except OSError as error:
+        raise UserError(f"{target}: cannot be written ({error.strerror})") from None
+    note(f"wrote {target}: {len(made.container):,} bytes, arena {made.plan.ram:,} bytes")
+    return 0
+
+
+@commands.command("verify")
+def verify(
+    file: Path = typer.Argument(..., help="A .tflite, or a .synm with known answers."),
+    board: str = typer.Option("host", "--board", help="host, or a board whose firmware runs the layers."),
+    cases: int = typer.Option(3, "--cases", help="Inputs: all lowest, all highest, then noise."),
+    as_json: bool = typer.Option(False, "--json", help="Print the outcome as JSON."),
+) -> int:
+    """Compare every layer with the model format's reference kernels; name the first that differs."""
+    from synapticos import importers, model
+    from synapticos.host.verify import verify_container, verify_on_board, verify_on_host
+
+    data = read_file(file)
+    if cases < 1:
+        raise UserError(f"--cases {cases}: at least 1")
+    outcome: Any
+    if data[:4] == b"SYNM":
+        if board != "host":
+            raise UserError(f"--board {board}: a container's answers are run on the host; give the .tflite")
+        outcome = verify_container(data, file.name)
+    else:
+        made = model.compile_model(importers.load(file))
+        outcome = verify_on_host(data, made, cases) if board == "host" else verify_on_board(data, made, board, cases)
+    if as_json:
+        print_json(outcome.to_json())
+    else:
+        print(outcome.to_text())
+    return 0 if outcome.exact else 1
+
+
+@commands.command("diff")
+def diff(
+    before: Path = typer.Argument(..., help="A .tflite or .synm."),
+    after: Path = typer.Argument(..., help="Another of the same kind."),
+    as_json: bool = typer.Option(False, "--json", help="Print it as JSON."),
+) -> int:
+    """Show what changed between two networks. Status 1 if anything did."""
+    from synapticos import importers, model
+    from synapticos.model.diff import Side, diff_models
+    from synapticos.model.load import load_container
+
+    def side(file: Path) -> Side:
+        data = read_file(file)
+        if data[:4] == b"SYNM":
+            return Side.of_container(data, load_container(data, str(file)), file.name)
+        return Side.of(model.compile_model(importers.load(file)), file.name)
+
+    a, b = side(before), side(after)
+    if before.suffix != after.suffix:
+        raise UserError(f"{before.name} and {after.name}: give two .tflite or two .synm")
+    found = diff_models(a, b)
+    if as_json:
+        print_json(found.to_json())
+    else:
+        print(found.to_text())
+    return 0 if found.same else 1
+
+
+def read_file(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise UserError(f"{file}: cannot be read ({error.strerror})") from None

@@ -14,7 +14,16 @@ from synapticos.host.firmware import link_program
 from synapticos.kernel.layers import tables as layer_tables
 from synapticos.model.pack import Compiled
 from synapticos.model.verify import (
-    ROOTS, Answered, Difference, Reference, Verdict, find_difference, job_input, sample_inputs, verify_answers, verify_layers,
+    ROOTS,
+    Answered,
+    Difference,
+    Reference,
+    Verdict,
+    find_difference,
+    job_input,
+    sample_inputs,
+    verify_answers,
+    verify_layers,
 )  # fmt: skip
 
 

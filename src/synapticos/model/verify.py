@@ -293,7 +293,8 @@ def verify_answers(engine: Any, container: bytes, source: str, where: str = "nat
     header = load_container(container, source).header
     ram = sum(-(-header[f"{space}_bytes"] // 16) * 16 for space in ("persistent", "frame", "scratch"))
     blob, memory = engine.array(u8, container), engine.array(u8, max(ram, 16))
-    wrong, number = [], 0
+    wrong: list[int] = []
+    number = 0
     while True:
         status, right = engine(kernel.verify_answer, blob, len(container), memory, len(memory), number)
         status = Status(int(status))
