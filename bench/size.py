@@ -13,6 +13,7 @@ from synapticos.app.load import load_app
 from synapticos.boards import firmware
 from synapticos.compiler import Program
 from synapticos.host.firmware import build_firmware, link_program
+from synapticos.kernel.stages.tables import BUILTINS, stage_rows
 
 from .__main__ import ROOT, folder, table
 
@@ -25,7 +26,7 @@ def text() -> str:
     chain = toolchain.find(board.target)
     rows = []
     for name, module in (("hello_inference", hello_inference), ("face_detection", face_detection)):
-        elf, _ = link_program(Program.of([module.main], {}, 4), module.main, board, chain)
+        elf, _ = link_program(Program.of([module.main], {}, 4, {BUILTINS: stage_rows(module.PROCESSORS)}), module.main, board, chain)
         sizes = firmware.sizes(elf, board)
         rows.append([f"published sample {name} (published: {PUBLISHED[name]})", f"{sizes['flash']:,}", f"{sizes['data'] + sizes['bss']:,}", f"{sizes['stack']:,}"])
     out = [table([f"{BOARD}, {chain.name} {chain.version}", "flash, bytes", "RAM without stack, arena included", "stack"], rows)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -53,6 +54,7 @@ class NativeEngine(Engine):
         super().__init__(light_program(build, folder, 8), NativeBoard(self.ffi, self.lib, real_clock=real_clock))
         self.roots = set(build.roots)
         self._functions: dict[Function, Any] = {}
+        self._declaring = threading.Lock()  # cffi takes a declaration once
 
     def allocate(self, size: int, align: int, name: str) -> tuple[int, Any]:
         cell = self.ffi.gc(self.lib.malloc(size), self.lib.free, size)
@@ -77,8 +79,11 @@ class NativeEngine(Engine):
             if function not in self.roots:
                 raise KeyError(f"{function.__name__} is not a root of this build: name it in Build(roots=[...])")
             name = function.c_name + "_thunk"
-            self.ffi.cdef(f"void {name}(void *);")
-            found = self._functions[function] = self.ffi.cast("void *", self.ffi.addressof(self.lib, name))
+            with self._declaring:
+                if function not in self._functions:
+                    self.ffi.cdef(f"void {name}(void *);")
+                    self._functions[function] = self.ffi.cast("void *", self.ffi.addressof(self.lib, name))
+                found = self._functions[function]
         return found
 
     def __call__(self, function: Function, *arguments: Any) -> Any:
