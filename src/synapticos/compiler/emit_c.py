@@ -134,7 +134,7 @@ class Names:
 
 
 class FunctionEmitter:
-    """C of one function, as (line, text) pieces; closing braces go behind the piece before them."""
+    """C of one function, as (line, depth, text) pieces; those of line 0 are closing braces, which go where there is room."""
 
     def __init__(self, names: Names, made: ir.FnIR) -> None:
         self.names, self.made = names, made
@@ -142,6 +142,7 @@ class FunctionEmitter:
         self.depth = 0
         self.temps = 0
         self.file = names.program.file_id(made.function.file)
+        self.lines = source(made.function.file).lines
         self.read = _read(made.body)
         self.spelled: dict[str, str] = {}
         for name in [p.name for p in made.parameters] + _born(made.body):
@@ -157,9 +158,12 @@ class FunctionEmitter:
 
     def close(self) -> None:
         self.depth -= 1
-        if self.pieces:
-            line, depth, text = self.pieces[-1]
-            self.pieces[-1] = (line, depth, text + " }")
+        self.pieces.append((0, self.depth, "}"))
+
+    def heading(self, word: str, first: int, after: int) -> int:
+        """The line of an `else` or `case _` whose block begins at line `first`: Python's tree does not say."""
+        lines = self.lines
+        return next((n for n in range(first, after, -1) if lines[n - 1].lstrip().startswith(word)), first)
 
     def temp(self, word: str) -> str:
         self.temps += 1
@@ -192,7 +196,7 @@ class FunctionEmitter:
         if self.storage:
             head = " ".join([head, *self.storage]).strip()
         if head:
-            self.pieces.insert(start, (self.made.pos.line, 0, head))
+            self.pieces.insert(start, (self.made.pos.line + 1, 1, head))
         self.close()
         return self.pieces
 
@@ -284,14 +288,16 @@ class FunctionEmitter:
         self.put(s.pos.line, f"{word} ({self.value(s.test)}) {{")
         self.depth += 1
         self.body(s.body)
-        self.close()
         if len(s.orelse) == 1 and isinstance(s.orelse[0], ir.If):
-            self.s_If(s.orelse[0], "else if")
-        elif s.orelse:
-            self.put(s.orelse[0].pos.line, "else {")
+            self.depth -= 1
+            self.s_If(s.orelse[0], "} else if")
+            return
+        if s.orelse:
+            self.depth -= 1
+            self.put(self.heading("else", s.orelse[0].pos.line, s.body[-1].pos.line), "} else {")
             self.depth += 1
             self.body(s.orelse)
-            self.close()
+        self.close()
 
     def s_While(self, s: ir.While) -> None:
         self.put(s.pos.line, f"while ({self.value(s.test)}) {{")
@@ -352,7 +358,8 @@ class FunctionEmitter:
         test = f"{name} {'<' if s.step > 0 else '>'} {stop}"
         if empty:
             test = "false"
-        self.put(s.pos.line, f"for ({ctype(kind)} {name} = {self.value(s.start)}{extra}; {test}; {step}) {{")
+        first = str(s.start.value) if isinstance(s.start, ir.Const) and not s.start.name and abs(s.start.value) < 1 << 31 else self.value(s.start)
+        self.put(s.pos.line, f"for ({ctype(kind)} {name} = {first}{extra}; {test}; {step}) {{")
         self.depth += 1
         if unsure:
             self.put(s.pos.line, f"(void){name}_fits;")
@@ -362,19 +369,14 @@ class FunctionEmitter:
         self.close()
 
     def s_ForEach(self, s: ir.ForEach) -> None:
-        name, k, base = self.local(s.local), self.temp("k"), self.temp("base")
-        kind = s.local.type
-        end = self.value(s.count)
-        self.put(s.pos.line, f"{{ {kind.name} *{base} = {self.value(s.base)};")
-        self.depth += 1
+        name = self.local(s.local)
+        last, kind = self.unique(name + "_end"), s.local.type
+        count = self.operand(s.count, 13)
         if self.names.checks and isinstance(s.base.type, ArrayType) and not isinstance(s.count, ir.Const):
-            end = f"syn_most({end}, {s.base.type.count}u, {self.at(s)})"
-        self.put(s.pos.line, f"for (uint32_t {k} = 0, {k}_end = {end}; {k} < {k}_end; {k}++) {{ {kind.name} *{name} = &{base}[{k}];".strip())
+            count = f"syn_most({self.value(s.count)}, {s.base.type.count}u, {self.at(s)})"
+        self.put(s.pos.line, f"for ({kind.name} *{name} = {self.value(s.base)}, *{last} = {name} + {count}; {name} < {last}; {name}++) {{")
         self.depth += 1
-        if s.local not in self.read:
-            self.put(s.pos.line, f"(void){name};")
         self.body(s.body)
-        self.close()
         self.close()
 
     def s_Match(self, s: ir.Match) -> None:
@@ -383,8 +385,11 @@ class FunctionEmitter:
             return
         self.put(s.pos.line, f"switch ({self.value(s.subject)}) {{")
         for values, body in s.cases:
-            line = values[0].pos.line if values else body[0].pos.line if body else s.pos.line
+            line = values[0].pos.line if values else self.heading("case", body[0].pos.line, s.pos.line)
             labels = " ".join(f"case {self.value(v)}:" for v in values) or "default:"
+            if all(isinstance(x, ir.Jump) and x.word == "pass" for x in body):
+                self.put(line, labels + " break;")
+                continue
             self.put(line, labels + " {")
             self.depth += 1
             self.body(body)
@@ -403,13 +408,15 @@ class FunctionEmitter:
         self.put(s.pos.line, f"const {declare(s.subject.type, name)} = {self.value(s.subject)};")
         word = "if"
         for values, body in s.cases:
-            line = values[0].pos.line if values else body[0].pos.line if body else s.pos.line
+            line = values[0].pos.line if values else self.heading("case", body[0].pos.line, s.pos.line)
             tests = " || ".join(f"{name} == {self.value(v)}" for v in values)
-            self.put(line, f"{word} ({tests}) {{" if values else "else {" if word != "if" else "{")
+            self.put(line, f"{word} ({tests}) {{" if values else word.replace(" if", " {").replace("if", "{"))
             self.depth += 1
             self.body(body)
-            self.close()
-            word = "else if"
+            self.depth -= 1
+            word = "} else if"
+        self.depth += 1
+        self.close()
 
     def s_Return(self, s: ir.Return) -> None:
         if not s.values:
@@ -421,14 +428,15 @@ class FunctionEmitter:
             return
         outs = [f"*out_{i} = {self.value(v)};" for i, v in enumerate(s.values) if i]
         first = self.value(s.values[0])
-        if outs and not isinstance(s.values[0], ir.Const):
+        if outs and not isinstance(s.values[0], (ir.Const, ir.LocalRef)):
             name = self.temp("result")
             self.put(s.pos.line, f"const {declare(self.made.result.items[0], name)} = {first}; {' '.join(outs)} return {name};")  # type: ignore[attr-defined]
         else:
             self.put(s.pos.line, " ".join([*outs, f"return {first};"]))
 
     def s_Jump(self, s: ir.Jump) -> None:
-        self.put(s.pos.line, ";" if s.word == "pass" else s.word + ";")
+        if s.word != "pass":
+            self.put(s.pos.line, s.word + ";")
 
     def s_Assert(self, s: ir.Assert) -> None:
         self.put(s.pos.line, f"if ({self.inverse(s.test)[0]}) {{ syn_panic({self.at(s)}); }}")
@@ -511,12 +519,14 @@ class FunctionEmitter:
         kind = e.base.type
         indices = e.at if isinstance(e, ir.Index) else e.row
         if not isinstance(kind, ArrayType):
-            return self.value(indices[0])
+            return str(indices[0].value) if isinstance(indices[0], ir.Const) and not indices[0].name else self.value(indices[0])
         text, precedence = "", POSTFIX
         for length, index in zip(kind.dims, indices, strict=False):
-            mine, p = self.e(index)
+            mine, p = (str(index.value), POSTFIX) if isinstance(index, ir.Const) and not index.name else self.e(index)
             if self.names.checks and not (index.lo >= 0 and index.hi < length):
                 mine, p = f"syn_index({mine}, {length}u, {self.at(index)})", POSTFIX
+            if text == "0":
+                text = ""
             if text:
                 mine = f"{text if precedence >= 13 else f'({text})'} * {length} + {mine if p > 12 else f'({mine})'}"
                 p = 12
@@ -625,7 +635,7 @@ class FunctionEmitter:
     def e_Logic(self, e: ir.Logic) -> tuple[str, int]:
         p = _PREC[e.op]
         sign = " && " if e.op == "and" else " || "
-        return sign.join(self.operand(x, p + 1 if e.op == "and" else 6) for x in e.parts), p
+        return sign.join(self.operand(x, p if isinstance(x, ir.Logic) and x.op == e.op else p + 1 if e.op == "and" else 6) for x in e.parts), p
 
     def e_Cond(self, e: ir.Cond) -> tuple[str, int]:
         a = self.operand(e.a, 6)
@@ -726,6 +736,8 @@ class FunctionEmitter:
             return f"syn_{e.name}({args[0]})", POSTFIX
         if e.name == "isnan":
             return f"__builtin_isnan({args[0]})", POSTFIX
+        if e.name in ("div_u64", "rem_u64") and isinstance(e.args[1], ir.Const):
+            return f"{self.operand(e.args[0], 13)} {'/' if e.name[0] == 'd' else '%'} {self.operand(e.args[1], UNARY)}", 13
         if e.name in ("div_u64", "rem_u64"):
             return f"syn_{e.name[:3]}_u64({args[0]}, {args[1]}, {self.at(e)})", POSTFIX
         if e.name in ("div_floor", "mod_floor", "div_trunc", "rem_trunc"):
@@ -903,15 +915,34 @@ class LineWriter:
         if doc:
             self.out.append(f"/* {' '.join(doc.split())} */")
         self.line = pieces[0][0]
+        self.closing: list[int] = []
         self.out.append(f'#line {self.line} "{self.file.short}"')
         self.current = ""
         for line, depth, text in pieces:
+            if not line:
+                self.closing.append(depth)
+                continue
             self.advance(line, depth)
             self.current += (" " if self.current.strip() else "    " * depth) + text
         self.out.append(self.current)
+        self.out += ["    " * depth + "}" for depth in self.closing]
         self.current = ""
 
+    def close_blocks(self, line: int) -> None:
+        """Put the closing braces on lines of their own before `line`, as far as there are any without a comment."""
+        room = next((n for n in range(self.line + 1, line) if n in self.comments), line) - self.line - 1
+        if room < 1:
+            self.current += " }" * len(self.closing)
+        elif self.closing:
+            rows = [[depth] for depth in self.closing] if room >= len(self.closing) else [self.closing]
+            for row in rows:
+                self.out.append(self.current)
+                self.line += 1
+                self.current = "    " * row[0] + " ".join("}" for _ in row)
+        self.closing = []
+
     def advance(self, line: int, depth: int) -> None:
+        self.close_blocks(line)
         if line <= self.line:
             return
         self.out.append(self.current)
