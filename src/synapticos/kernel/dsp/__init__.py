@@ -1,0 +1,1 @@
+"""Signal processing: the operations in software, and `contract`, through which a board's accelerator may do them."""

@@ -1,0 +1,62 @@
+"""Biquads: recursive filters of second order, one after the other, in f32.
+
+    y = b0 x + s1;  s1 = b1 x - a1 y + s2;  s2 = b2 x - a2 y      (direct form II, transposed; a0 is 1)
+
+The order of operations is the one written. States and results stay within +-1e30, so a filter that runs away ends at a
+bound and not in a NaN.
+"""
+
+from synapticos.lang import *
+from synapticos.kernel.stages.features import audible
+
+LARGEST_COEFFICIENT = 1.0e6
+BOUND = 1.0e30
+
+
+@struct
+class Biquad:
+    b0: f32
+    b1: f32
+    b2: f32
+    a1: f32
+    a2: f32
+    s1: f32  # state: 0 at first
+    s2: f32
+
+
+@fn(pure=True, inline=True)
+def is_gain(x: f32) -> bool:
+    """A coefficient or, of less than BOUND, a state that cannot leave f32."""
+    return not isnan(x) and -LARGEST_COEFFICIENT <= x <= LARGEST_COEFFICIENT
+
+
+@fn(pure=True)
+def is_biquad(section: Biquad) -> bool:
+    """Coefficients within +-1e6, states within +-1e30."""
+    if not is_gain(section.b0) or not is_gain(section.b1) or not is_gain(section.b2) or not is_gain(section.a1) or not is_gain(section.a2):
+        return False
+    return not isnan(section.s1) and not isnan(section.s2) and -BOUND <= section.s1 <= BOUND and -BOUND <= section.s2 <= BOUND
+
+
+@fn(pure=True, inline=True)
+def bounded(x: f32) -> f32:
+    return min(max(x, -BOUND), BOUND)
+
+
+@fn
+def biquad_f32(sections: Ptr[Biquad], count: u32, x: Ptr[f32], y: Ptr[f32], n: u32) -> None:
+    """Filter n samples; y may be x. Sections as `is_biquad` says; samples count as `audible` says (NaN is 0, +-1e12)."""
+    for i in range(n):
+        y[i] = audible(x[i])
+    for k in range(count):
+        section = sections[k]
+        s1 = section.s1
+        s2 = section.s2
+        for i in range(n):
+            value = y[i]
+            made = bounded(section.b0 * value + s1)
+            s1 = bounded(section.b1 * value - section.a1 * made + s2)
+            s2 = bounded(section.b2 * value - section.a2 * made)
+            y[i] = made
+        section.s1 = s1
+        section.s2 = s2
