@@ -171,6 +171,7 @@ def test_a_real_network_runs_layer_by_layer(w):
         q = int(np.round(value / float(x.scale[0])) + int(x.zero[0]))
         w("prof_enable_layer_trace")
         job = w.submit(w("app_pipeline", 0), np.int8(q).tobytes())
+        assert w.kernel.jobs[0].quant[0].scale == 0.0  # nothing is known of what the caller hands in
         polls = w.run()
         assert len(polls) == len(compiled.layers)
         t = w.e.new(Tensor)

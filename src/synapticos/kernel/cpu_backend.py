@@ -20,7 +20,7 @@ def cpu_caps(caps: Caps) -> None:
         caps.name[i] = CPU_NAME[i]
     caps.max_ops = 0
     caps.scratch_bytes = 0
-    caps.dtypes = 0x27  # int8, uint8, int16, int32
+    caps.dtypes = 0x37  # int8, uint8, int16, float32, int32
     caps.model_limit = 0
     caps.input_limit = 0
     caps.asynchronous = False

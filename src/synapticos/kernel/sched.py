@@ -111,6 +111,8 @@ def infer_post(kernel: Kernel, pipe: u32, input: Tensor | None, data: Ptr[u8] | 
     job = kernel.jobs[slot]
     id = job.id
     copy(job.x[0], input)
+    job.quant[0].scale = 0.0
+    job.quant[0].zero = 0
     job.inputs = 1
     if data is not None:
         kernel.regions.set(REGION_INPUT + slot, data, input.size)
