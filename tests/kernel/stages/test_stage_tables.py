@@ -4,22 +4,29 @@ from stage_calls import ROOTS, config_bytes, run, tensor
 
 from synapticos.kernel.stages import tables
 from synapticos.kernel.stages.tables import (
-    BUILTINS,
     KINDS,
     ROWS,
     STAGE_NAMES,
     capacity,
     check_config,
     config_size,
+    plan_result,
     scratch_size,
-    stage_rows,
+    stage_tables,
 )
 from synapticos.kernel.stages.features import librosa, published
 from synapticos.kernel.stages.scale import Rect
 from synapticos.kernel.status import Status
-from synapticos.lang import pack, sizeof, u8
+from synapticos.kernel.tensor import DType, Tensor
+from synapticos.lang import pack, sizeof, u8, unpack
 
 BYTES = np.zeros((1, 4, 6, 3), np.uint8)
+FEW = stage_tables({"argmax"})
+
+
+@pytest.fixture
+def e(engines):
+    return engines(plan_result, *ROOTS)
 
 
 def room(e, kind, array, config=None, **declared):
@@ -144,9 +151,28 @@ def test_only_audio_features_need_scratch(e):
 
 
 def test_a_build_may_leave_processors_out(engines):
-    few = engines(*ROOTS, tables={BUILTINS: stage_rows({"argmax"})})
+    few = engines(*ROOTS, tables=FEW)
     scores = np.array([1, 3, 2], np.int8)
     assert run(few, "argmax", scores).records == [(1, 3)]
+    assert checked(few, "argmax", None) == Status.OK
     assert run(few, "softmax", scores).status == Status.NOTSUP
+    assert checked(few, "softmax", None) == Status.NOTSUP
+    assert room(few, KINDS["top_k"], scores, config_bytes("top_k", k=3)) == 64
     with pytest.raises(ValueError, match="sofmax is no built-in"):
-        stage_rows({"sofmax"})
+        stage_tables({"sofmax"})
+
+
+@pytest.mark.parametrize(
+    "name, array, config, size, dtype",
+    [("resize", BYTES, dict(w=5, h=7), 105, DType.UINT8), ("scale", BYTES, dict(w=5, h=7), 105, DType.UINT8),
+     ("fit", BYTES, dict(w=5, h=7, channels=3), 105, DType.INT8), ("colour", BYTES, dict(source=1, target=2), 72, DType.UINT8),
+     ("normalize_quantize", BYTES, dict(channels=3), 72, DType.INT8), ("normalize", BYTES, dict(channels=3), 288, DType.FLOAT32),
+     ("quantize", np.zeros(4, np.float32), dict(), 4, DType.INT8), ("features", np.zeros(600, np.float32), published(), 80, DType.FLOAT32)],
+)  # fmt: skip
+def test_what_the_next_stage_may_expect(e, name, array, config, size, dtype):
+    x = tensor(e, array)
+    e(plan_result, KINDS[name], x, room(e, KINDS[name], array, config_bytes(name, **config)))
+    got = unpack(Tensor, bytes(x))
+    assert (got["size"], got["dtype"]) == (size, dtype)
+    if dtype == DType.UINT8 or name == "fit":
+        assert got["shape"][2] * got["shape"][3] == size  # what normalize makes room by

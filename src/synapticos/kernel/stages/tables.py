@@ -37,7 +37,7 @@ from synapticos.kernel.stages.softmax import softmax_capacity, softmax_check, so
 from synapticos.kernel.stages.suppress import SuppressConfig, suppress_capacity, suppress_check, suppress_stage
 from synapticos.kernel.stages.top_k import TopKConfig, top_k_capacity, top_k_check, top_k_stage
 from synapticos.kernel.status import Status
-from synapticos.kernel.tensor import StageCall, StageFn, Tensor
+from synapticos.kernel.tensor import DType, StageCall, StageFn, Tensor
 
 
 class Row(NamedTuple):
@@ -78,15 +78,35 @@ def absent_stage(call: StageCall) -> Status:
     return Status.NOTSUP
 
 
-def stage_rows(names: Collection[str]) -> list[Any]:
-    """Rows of `BUILTINS` for a build that needs only some processors: the others' places are kept, their code is not.
+@fn
+def absent_capacity(x: Tensor, config: Ptr[u8] | None, config_bytes: u32) -> u32:
+    return 0
 
-    Plain Python: `Build(roots, tables={BUILTINS: stage_rows({"fit", "nms"})})`.
+
+@fn
+def absent_check(config: Ptr[u8] | None, config_bytes: u32) -> Status:
+    """Refused when it is added, before anything runs."""
+    return Status.NOTSUP
+
+
+def stage_tables(names: Collection[str]) -> dict[Any, list[Any]]:
+    """The three tables for a build that needs only some processors: the others' places are kept, their code is not.
+
+    Plain Python: `Build(roots, tables=stage_tables({"fit", "nms"}))`.
     """
     for name in names:
         if name not in KINDS:
             raise ValueError(f"{name} is no built-in processor; there are {', '.join(KINDS)}")
-    return [row.stage if row.name in names else absent_stage for row in ROWS]
+    return {
+        BUILTINS: [row.stage if row.name in names else absent_stage for row in ROWS],
+        CAPACITY: [row.capacity if row.name in names else absent_capacity for row in ROWS],
+        CHECK: [row.check if row.name in names else absent_check for row in ROWS],
+    }
+
+
+def stage_rows(names: Collection[str]) -> list[Any]:
+    """Rows of `BUILTINS` alone for such a build."""
+    return stage_tables(names)[BUILTINS]
 
 
 KIND_RESIZE: Final[u32] = 0
@@ -111,8 +131,8 @@ CapacityFn = Fn[[Tensor, Ptr[u8] | None, u32], u32]
 CheckFn = Fn[[Ptr[u8] | None, u32], Status]
 
 BUILTINS = table(StageFn, [row.stage for row in ROWS], open=True)
-CAPACITY = table(CapacityFn, [row.capacity for row in ROWS])
-CHECK = table(CheckFn, [row.check for row in ROWS])
+CAPACITY = table(CapacityFn, [row.capacity for row in ROWS], open=True)
+CHECK = table(CheckFn, [row.check for row in ROWS], open=True)
 CONFIG_BYTES = rom(u16, [sizeof(row.config) if row.config else 0 for row in ROWS])
 
 
@@ -125,6 +145,26 @@ def capacity(kind: u32, x: Tensor, config: Ptr[u8] | None, config_bytes: u32) ->
     if n == 0:
         n = max(saturated(u64(x.size) * 4), 64)
     return n
+
+
+@fn
+def plan_result(kind: u32, x: Tensor, size: u32) -> None:
+    """Turn `x`, which enters built-in `kind`, into the largest that can leave it, `size` bytes, as capacities ask of it:
+    its type, its shape if it is a picture of known size, else the channels alone."""
+    x.size = size
+    if kind == KIND_RESIZE or kind == KIND_SCALE or kind == KIND_COLOUR or kind == KIND_FIT:
+        if kind == KIND_FIT:
+            x.dtype = DType.INT8
+        if kind == KIND_COLOUR:
+            x.shape[3] = 3  # or 1: then what follows gets more room than it needs
+        x.shape[1] = 1
+        x.shape[2] = 1
+        if x.shape[3] != 0:
+            x.shape[2] = size // x.shape[3]
+    elif kind == KIND_QUANTIZE or kind == KIND_NORMALIZE_QUANTIZE:
+        x.dtype = DType.INT8
+    else:
+        x.dtype = DType.FLOAT32
 
 
 @fn
