@@ -17,6 +17,7 @@ class StageOf:
     capacity: int = 0
     config: bytes = b""
     binds: list[int] = field(default_factory=list)
+    state: int = 0
 
 
 @dataclass
@@ -69,7 +70,7 @@ def tables(models: list[tuple[bytes, int]], pipelines: list[PipelineOf], result_
         at += -(-len(data) // 8) * 8
     config_at = at
     sections[3] = ("stages", b"".join(
-        pack(StageRow, kind=s.kind, number=s.number, capacity=s.capacity, first_bind=first, binds=len(s.binds), config_at=config_at + c, config_bytes=len(s.config))
+        pack(StageRow, kind=s.kind, number=s.number, capacity=s.capacity, first_bind=first, binds=len(s.binds), config_at=config_at + c, config_bytes=len(s.config), state_bytes=s.state)
         for s, c, first in stage_rows
     ))  # fmt: skip
     results = max((p.result for p in pipelines), default=0) if result_bytes is None else result_bytes

@@ -83,7 +83,23 @@ def dirty(call: StageCall) -> Status:
     return Status.OK
 
 
-PASS, FAIL, BOAST, MISSHAPE, HALVE, DIRTY = (APP_STAGE + i for i in range(6))
+@fn
+def counting(call: StageCall) -> Status:
+    """Counts its runs in its state, and leaves 48 times the count."""
+    state = call.state
+    if state is None or call.state_bytes != 4:
+        return Status.INVAL
+    count = view(u32, state)
+    count[0] += 1
+    fill(call.y_data, u8(count[0]), 48)
+    call.y.size = 48
+    call.y.dtype = call.x[0].dtype
+    call.y.ndim = 1
+    call.y.shape[0] = 48
+    return Status.OK
+
+
+PASS, FAIL, BOAST, MISSHAPE, HALVE, DIRTY, COUNT = (APP_STAGE + i for i in range(7))
 ON_HOST = HOST_STAGE + 7
 
 
@@ -114,7 +130,7 @@ def read_and_resubmit(kernel: Kernel, done: JobDone) -> None:
 
 
 NOTE_DONE, RESUBMIT = 1, 2
-TABLES = {APP_STAGES: [pass_through, failing, boasting, misshapen, halving, dirty], CALLBACKS: [note_done, read_and_resubmit], **CPU_BACKEND}
+TABLES = {APP_STAGES: [pass_through, failing, boasting, misshapen, halving, dirty, counting], CALLBACKS: [note_done, read_and_resubmit], **CPU_BACKEND}
 ROOTS = (
     *dict.fromkeys([
         *api.EXPORTS.values(), *Arena.__kernel_methods__.values(), Regions.set, mem_init_pool, model_set_payload, prof_get_stage,

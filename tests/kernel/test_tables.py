@@ -204,6 +204,26 @@ def test_rows_that_name_what_is_not_there_are_refused(world):
     assert boot(world(), MODEL, [PipelineOf([model(0)], job=dict(priority=3))]) == Status.INVAL
 
 
+def test_a_stages_state_lives_from_run_to_run_and_can_be_cleared(w):
+    stage = app_stage(6, 48)
+    stage.state = 4
+    w.write(0, b"\xa5" * 64)
+    assert boot(w, MODEL, [PipelineOf([stage, model(0)], result=16)]) == Status.OK
+    pipe = w("app_pipeline", 0)
+
+    def counts(n):
+        seen = []
+        for _ in range(n):
+            job = w.submit(pipe, bytes(48))
+            w.run()
+            seen.append(w.result(job).index(127))
+        return seen
+
+    assert counts(3) == [48 * n % 10 for n in (1, 2, 3)]
+    assert w("app_clear_state", pipe) == Status.OK and w("app_clear_state", 99) == Status.INVAL
+    assert counts(1) == [8]
+
+
 def test_binds_choose_among_the_outputs_of_the_step_before(w):
     assert boot(w, MODEL, [PipelineOf([model(0), app_stage(HALVE, 64, binds=[0])], result=16)]) == Status.OK
     job = w.submit(w("app_pipeline", 0), bytes(48))

@@ -109,5 +109,6 @@ EXPORTS = {
     "syn_prof_enable_layer_trace": runtime.prof_enable_layer_trace,
     "syn_prof_get_layer_time": runtime.prof_get_layer_time,
     "syn_app_boot": tables.app_boot,
+    "syn_app_clear_state": tables.app_clear_state,
     "syn_app_pipeline": tables.app_pipeline,
 }

@@ -44,6 +44,8 @@ class Stage:
     number: u32  # of the function, from 0; a model's handle
     config_at: u32  # in its region, or in the pipeline's copies
     capacity: u32  # bytes that its output gets; 0: by the published rule
+    state_at: u32  # in the arena
+    state_bytes: u32  # kept from run to run; 0: none
     config_bytes: u16
     config_region: u8  # REGION_NONE: the pipeline's copies
     kind: StageKind
@@ -154,6 +156,8 @@ def pipeline_append(pipeline: Pipeline, kind: StageKind, number: u32) -> Stage |
     stage.number = number
     stage.config_at = 0
     stage.capacity = 0
+    stage.state_at = 0
+    stage.state_bytes = 0
     stage.config_bytes = 0
     stage.config_region = REGION_NONE
     stage.kind = kind

@@ -139,6 +139,9 @@ def fill_call(kernel: Kernel, job: Job, pipeline: Pipeline, call: StageCall) -> 
     call.y_data = out
     call.config_bytes = stage.config_bytes
     call.config = stage_config(kernel, pipeline, stage)
+    call.state_bytes = stage.state_bytes
+    if stage.state_bytes != 0:
+        call.state = kernel.regions.get(REGION_ARENA, stage.state_at, stage.state_bytes)
     arena = kernel.arena
     start = min(align_up(arena.scratch_used), arena.scratch_size)
     call.scratch = kernel.regions.get(REGION_ARENA, arena.scratch_at + start, arena.scratch_size - start)

@@ -3,7 +3,7 @@
 One region, offsets from its start: a header, then rows of models, pipelines, stages, jobs and binds. Boot goes
 through the calls that a C program would make, then lays out the arena:
 
-    models' persistent bytes | a result buffer for each job slot | a frame for each class | free | scratch
+    models' persistent bytes | stages' states | a result buffer for each job slot | a frame for each class | free | scratch
 
 A class's frame is as large as its largest pipeline, and a pipeline needs the largest sum of two neighbouring buffers,
 each rounded up to 16. Boot works this out itself and compares it with what the planner wrote.
@@ -21,8 +21,8 @@ from synapticos.kernel.models import model_load, model_register, model_set_paylo
 from synapticos.kernel.pipeline import (
     APP_STAGE, BUILTIN_STAGE, HOST_STAGE, NO_MODEL, STAGE_NUMBERS, Pipeline, Stage, StageKind, pipeline_append,
 )  # fmt: skip
-from synapticos.kernel.region import REGION_CONTAINERS, REGION_TABLES
-from synapticos.kernel.sched import CALLBACKS
+from synapticos.kernel.region import REGION_ARENA, REGION_CONTAINERS, REGION_TABLES
+from synapticos.kernel.sched import CALLBACKS, sched_quiesce, sched_release
 from synapticos.kernel.stages.tables import check_config
 from synapticos.kernel.status import Status
 from synapticos.kernel.tensor import STAGE_INPUTS, Lifetime
@@ -97,6 +97,7 @@ class StageRow:
     config_bytes: u16
     rows: u16  # of the result at most; for the reader
     capacity: u32  # bytes of the result at most; not of a model
+    state_bytes: u32  # that the stage keeps from run to run; 0: none
 
 
 @struct
@@ -216,7 +217,38 @@ def boot_stage(kernel: Kernel, header: AppHeader, pipeline: Pipeline, row: Stage
     stage.config_at = row.config_at
     stage.config_bytes = row.config_bytes
     stage.capacity = row.capacity
+    if row.state_bytes != 0 and kind != StageKind.MODEL:
+        at = check(kernel.arena.block(row.state_bytes, Lifetime.PERSISTENT))
+        stage.state_at = at
+        stage.state_bytes = row.state_bytes
+        clear_state(kernel, stage)
     return bind_stage(kernel, header, stage, row)
+
+
+@fn
+def clear_state(kernel: Kernel, stage: Stage) -> None:
+    """Zeros, as before the first run."""
+    state = kernel.regions.get(REGION_ARENA, stage.state_at, stage.state_bytes)
+    if state is not None:
+        fill(state, 0, stage.state_bytes)
+
+
+@fn
+def app_clear_state(kernel: Kernel, pipe: u32) -> Status:
+    """Let the stages of a pipeline forget what they keep from run to run. Waits for half-done jobs.
+
+    Returns OK; INVAL for a bad pipeline; BUSY as `model_load`. Models forget by `model_clear_state`.
+    """
+    pipeline = kernel.pipelines.find(pipe)
+    if pipeline is None:
+        return Status.INVAL
+    check(sched_quiesce(kernel))
+    for i in range(pipeline.count):
+        stage = pipeline.stages[i]
+        if stage.state_bytes != 0:
+            clear_state(kernel, stage)
+    sched_release(kernel)
+    return Status.OK
 
 
 @fn

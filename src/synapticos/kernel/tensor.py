@@ -51,13 +51,14 @@ class StageCall:
     scale: Shaped[Array[f32], STAGE_INPUTS]  # quantisation of each input; 0.0: not known
     zero: Shaped[Array[i32], STAGE_INPUTS]
     scratch_bytes: u32  # at `scratch`; 0: the kernel gives none
-    reserved: u32
+    state_bytes: u32  # at `state`; 0: the stage has none
     x: Shaped[Array[Tensor], STAGE_INPUTS]
     y: Tensor  # size: capacity on entry; the stage sets the final size, shape, ndim and dtype
     x_data: Shaped[Array[Ptr[u8]], STAGE_INPUTS]
     y_data: Ptr[u8]
     config: Ptr[u8] | None
     scratch: Ptr[u8] | None  # alive within this step only
+    state: Ptr[u8] | None  # the stage's own from run to run, zeros at first
 
 
 StageFn = Fn[[StageCall], Status]
