@@ -35,6 +35,27 @@ def cosine_of(turn: u32) -> f32:
     return -SINES[turn - QUARTER_WAVE]
 
 
+@fn(inline=True)
+def first_two_passes(p: Ptr[f32]) -> None:
+    """Four numbers: their twiddles are 1 and -i, so there is nothing to multiply."""
+    a = p[0] + p[2]
+    b = p[1] + p[3]
+    c = p[0] - p[2]
+    d = p[1] - p[3]
+    e = p[4] + p[6]
+    f = p[5] + p[7]
+    g = p[4] - p[6]
+    h = p[5] - p[7]
+    p[0] = a + e
+    p[1] = b + f
+    p[2] = c + h
+    p[3] = d - g
+    p[4] = a - e
+    p[5] = b - f
+    p[6] = c - h
+    p[7] = d + g
+
+
 @fn
 def fft_f32(data: Ptr[f32], n: u32) -> None:
     """`data` holds n pairs; n as `is_fft_length` says."""
@@ -52,8 +73,18 @@ def fft_f32(data: Ptr[f32], n: u32) -> None:
             swap ^= bit
             bit >>= 1
         swap |= bit
-    half: u32 = 1
-    step: u32 = MAX_FFT >> 1  # in the table, for one twiddle to the next
+    half: u32 = 4
+    step: u32 = MAX_FFT >> 3  # in the table, for one twiddle to the next
+    if n == 2:
+        real = data[2]
+        imaginary = data[3]
+        data[2] = data[0] - real
+        data[3] = data[1] - imaginary
+        data[0] = data[0] + real
+        data[1] = data[1] + imaginary
+    elif n >= 4:
+        for at in range(0, 2 * n, 8):
+            first_two_passes(data[at:])
     while half < n:
         for k in range(half):
             cosine = cosine_of(k * step)

@@ -239,29 +239,37 @@ def scale_area(
     for row in range(down):
         first_row = row * source_h // down
         last_row = ((row + 1) * source_h - 1) // down
+        upper_share = min((first_row + 1) * down, (row + 1) * source_h) - row * source_h
+        lower_share = (row + 1) * source_h - last_row * down
         made = out[row * out_stride :]
         at: u32 = 0
         for column in range(across):
             first = column * source_w // across
             last = ((column + 1) * source_w - 1) // across
-            first_share = (first + 1) * across - column * source_w
-            last_share = (column + 1) * source_w - last * across
+            left_share = min((first + 1) * across, (column + 1) * source_w) - column * source_w
+            right_share = (column + 1) * source_w - last * across
+            begin = first * channels
+            end = last * channels
             for c in range(channels):
                 sum: u32 = 0
+                line = data[first_row * stride + c :]
                 for j in range(first_row, last_row + 1):
-                    share = min((j + 1) * down, (row + 1) * source_h) - max(j * down, row * source_h)
-                    line = data[j * stride + c :]
-                    part = u32(line[first * channels] ^ flip) * first_share
-                    if last > first:
+                    part = u32(line[begin] ^ flip) * left_share
+                    if end > begin:
                         middle: u32 = 0
-                        place = (first + 1) * channels
-                        for _ in range(first + 1, last):
+                        place = begin + channels
+                        while place < end:
                             middle += line[place] ^ flip
                             place += channels
-                        part += middle * across + u32(line[place] ^ flip) * last_share
+                        part += middle * across + u32(line[end] ^ flip) * right_share
+                    if j == first_row:
+                        sum += part * upper_share
+                    elif j == last_row:
+                        sum += part * lower_share
                     else:
-                        part = u32(line[first * channels] ^ flip) * source_w
-                    sum += part * share
+                        sum += part * down
+                    if j != last_row:
+                        line = line[stride:]
                 made[at] = u8((sum + total // 2) // total) ^ flip
                 at += 1
 
