@@ -15,7 +15,7 @@ from synapticos.kernel.pipeline import (
 )  # fmt: skip
 from synapticos.kernel.run import APP_STAGES, stage_capacity
 from synapticos.kernel.stages.tables import (
-    BUILTINS, KIND_QUANTIZE, KIND_RESIZE, check_config, config_size,
+    BUILTINS, check_config, config_size, plan_result,
 )  # fmt: skip
 from synapticos.kernel.status import Status
 from synapticos.kernel.tensor import DType, Tensor, element_size
@@ -162,15 +162,8 @@ def plan_after(stage: Stage, model: Model, x: Tensor, size: u32) -> None:
             x.size = model.info.output_size
         x.ndim = 1
         x.shape[0] = x.size // element_size(x.dtype)
-    elif stage.kind == StageKind.BUILTIN and stage.number == KIND_QUANTIZE:
-        x.dtype = DType.INT8
-    elif stage.kind == StageKind.BUILTIN and stage.number == KIND_RESIZE:
-        x.shape[1] = 1
-        x.shape[2] = 1
-        if x.shape[3] != 0:
-            x.shape[2] = size // x.shape[3]
     elif stage.kind == StageKind.BUILTIN:
-        x.dtype = DType.FLOAT32
+        plan_result(stage.number, x, size)
 
 
 @fn
