@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from synapticos.kernel.stages.tables import BUILTINS, KINDS, ROWS, capacity, check_config, config_size, scratch_size
+from synapticos.kernel.stages.tables import BUILTINS, KINDS, ROWS, capacity, check_config, config_size, scratch_size, state_size
 from synapticos.kernel.status import Status
 from synapticos.kernel.tensor import DType, StageCall, Tensor
 from synapticos.lang import *
@@ -14,7 +14,8 @@ BEFORE = dict(dtype=DType.INT16, ndim=1, shape=[7, 7, 7, 7])  # how a result is 
 
 
 @fn
-def run_stage(kind: u32, inputs: u32, x: Tensor, x_data: Ptr[u8], y: Tensor, y_data: Ptr[u8], config: Ptr[u8] | None, config_bytes: u32) -> Status:
+def run_stage(kind: u32, inputs: u32, x: Tensor, x_data: Ptr[u8], y: Tensor, y_data: Ptr[u8], config: Ptr[u8] | None, config_bytes: u32,
+              state: Ptr[u8] | None, state_bytes: u32) -> Status:  # fmt: skip
     call = local(StageCall)
     scratch = local(f32, 2304)
     call.inputs = inputs
@@ -26,12 +27,14 @@ def run_stage(kind: u32, inputs: u32, x: Tensor, x_data: Ptr[u8], y: Tensor, y_d
     call.config_bytes = config_bytes
     call.scratch = view(u8, scratch)
     call.scratch_bytes = scratch_size(kind, config, config_bytes)
+    call.state = state
+    call.state_bytes = state_bytes
     status = BUILTINS[kind](call)
     copy(y, call.y)
     return status
 
 
-ROOTS = (run_stage, capacity, check_config, config_size, scratch_size)
+ROOTS = (run_stage, capacity, check_config, config_size, scratch_size, state_size)
 
 
 class Result(NamedTuple):
@@ -67,7 +70,7 @@ def tensor(e: Any, array: np.ndarray, shape: Any = None, size: int | None = None
 
 
 def run(e: Any, name: str, array: Any, config: bytes | None = None, *, room: int | None = None, shape: Any = None,
-        size: int | None = None, inputs: int = 1) -> Result:  # fmt: skip
+        size: int | None = None, inputs: int = 1, state: Any = None) -> Result:  # fmt: skip
     """One stage on one array. `room` is the capacity of the result; `shape` and `size` misdeclare the input."""
     array = np.ascontiguousarray(array)
     x = tensor(e, array, shape, size)
@@ -79,7 +82,7 @@ def run(e: Any, name: str, array: Any, config: bytes | None = None, *, room: int
     y = e.new(Tensor, size=room, **BEFORE)
     y_data = e.array(u8, b"\xa5" * max(room, 4))
     before = bytes(y), bytes(y_data)
-    status = Status(e(run_stage, KINDS[name], inputs, x, x_data, y, y_data, given, n))
+    status = Status(e(run_stage, KINDS[name], inputs, x, x_data, y, y_data, given, n, state, len(state) if state is not None else 0))
     assert bytes(x_data) == (array.tobytes() or bytes(4)), "a stage does not write its input"
     if status != Status.OK:
         assert bytes(y) == before[0], "an error leaves the result as it was"

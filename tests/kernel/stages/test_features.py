@@ -15,7 +15,7 @@ from synapticos.kernel.stages import features as module
 from synapticos.kernel.stages.features import FeatureConfig, feature_digest, is_features
 from synapticos.kernel.stages.fft import rfft_f32
 from synapticos.kernel.stages.stream import stream_push, stream_reset, stream_size
-from synapticos.kernel.stages.tables import KINDS, scratch_size
+from synapticos.kernel.stages.tables import KINDS, scratch_size, state_size
 from synapticos.kernel.status import Status
 from synapticos.lang import f32, pack, u8
 
@@ -168,6 +168,38 @@ def test_a_stream_that_gives_more_frames_than_fit_takes_nothing(e):
     assert e(stream_push, config, memory, size, x, False, 0, e.array(f32, 6), 0) == (Status.OK, 0)
     for bad in (dict(placing=2), dict(range_db=80.0, log=1), dict(fft=12)):
         assert e(stream_reset, e.new(FeatureConfig, **{**fields, **bad}), memory, size) == Status.INVAL
+
+
+@given(chunks=st.lists(st.integers(0, 40), max_size=6), rows=st.integers(1, 4), hop=st.sampled_from([3, 8, 11]), short=st.booleans())
+def test_the_window_of_a_stream_is_the_last_frames_of_silence_and_all_samples(e, chunks, rows, hop, short):
+    fields = module.published(8000, 8, 3, 2) | dict(hop=hop)
+    stream = config_bytes("stream_features", features=pack(FeatureConfig, **fields), rows=rows)
+    samples = clip(400)[100 : 100 + sum(chunks)]
+    samples = samples if short else (samples / 32768).astype(np.float32)
+    silence = run(e, "features", np.zeros(8, np.float32), to(**fields)).array
+    size = e(state_size, KINDS["stream_features"], e.array(u8, stream), len(stream))
+    state = e.array(u8, size)
+    end = 0
+    for n in chunks:
+        window = run(e, "stream_features", samples[end : end + n], stream, state=state).array
+        end += n
+        frames = [silence] * rows
+        if end >= 8:
+            frames += list(run(e, "features", samples[:end], to(**fields)).array[:, None])
+        assert window.tobytes() == np.concatenate(frames[-rows:]).tobytes()
+
+
+def test_a_stream_without_its_memory_is_refused(e):
+    stream = config_bytes("stream_features", features=pack(FeatureConfig, **module.published(8000, 8, 3, 2)), rows=2)
+    size = e(state_size, KINDS["stream_features"], e.array(u8, stream), len(stream))
+    x = np.zeros(8, np.float32)
+    assert run(e, "stream_features", x, stream, state=e.array(u8, size)).array.shape == (2, 2)
+    assert run(e, "stream_features", x, stream, state=e.array(u8, size - 1)).status == Status.NOMEM
+    assert run(e, "stream_features", x, stream).status == Status.NOMEM
+    assert run(e, "stream_features", x, stream, room=15, state=e.array(u8, size)).status == Status.NOMEM
+    assert run(e, "stream_features", x.view(np.int8), stream, state=e.array(u8, size)).status == Status.INVAL
+    assert run(e, "stream_features", x, stream[:-1], state=e.array(u8, size)).status == Status.INVAL
+    assert e(state_size, KINDS["features"], e.array(u8, stream), len(stream)) == 0
 
 
 def test_silence_and_what_is_no_number_are_finite(e):

@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from stage_calls import KINDS, ROWS, capacity, check_config, run_stage
 
-from synapticos.kernel.stages.features import published
+from synapticos.kernel.stages.features import FeatureConfig, published
 from synapticos.kernel.status import Status
 from synapticos.kernel.tensor import DType, Tensor
 from synapticos.lang import pack, sizeof, u8, unpack
@@ -24,7 +24,7 @@ GOOD = {
     "mfcc": dict(sample_rate_hz=8000, frame_len=8, num_mel=3, num_coeffs=2),
     "scale": dict(w=3, h=2, coordinates=1, fit=2), "map_boxes": dict(scale_x=3e38, scale_y=-2, offset_x=-3e38, width=9, height=1),
     "colour": dict(source=1), "normalize_quantize": dict(channels=3, mean=[1e30, 2, 3, 4], std=[1e-40, 1, -2, 3], scale=1e-40, zero_point=7),
-    "features": dict(published(8000, 8, 3, 2), hop=3, placing=3), "suppress": dict(max_boxes=5, method=2, sigma=1e-40, any_class=1),
+    "features": dict(published(8000, 8, 3, 2), hop=3, placing=3), "stream_features": dict(features=pack(FeatureConfig, **published(8000, 8, 3, 2)), rows=2), "suppress": dict(max_boxes=5, method=2, sigma=1e-40, any_class=1),
 }  # fmt: skip
 
 
@@ -66,7 +66,7 @@ def test_any_call_ends_in_a_status_and_inside_its_memory(e, call):
     n = len(config) if config is not None else 0
     valid = e(check_config, kind, given, n)
     assert e(capacity, kind, x, given, n) > 0
-    status = e(run_stage, kind, 1, x, x_data, y, y_data, given, n)
+    status = e(run_stage, kind, 1, x, x_data, y, y_data, given, n, e.array(u8, 2048), 2048)
     assert status in (Status.OK, Status.INVAL, Status.NOMEM)
     assert valid == Status.OK or status == Status.INVAL
     assert bytes(x_data) == (data or bytes(4))

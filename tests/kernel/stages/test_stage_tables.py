@@ -14,13 +14,14 @@ from synapticos.kernel.stages.tables import (
     scratch_size,
     stage_tables,
 )
-from synapticos.kernel.stages.features import librosa, published
+from synapticos.kernel.stages.features import FeatureConfig, librosa, published
 from synapticos.kernel.stages.scale import Rect
 from synapticos.kernel.status import Status
 from synapticos.kernel.tensor import DType, Tensor
 from synapticos.lang import pack, sizeof, u8, unpack
 
 BYTES = np.zeros((1, 4, 6, 3), np.uint8)
+PUBLISHED = pack(FeatureConfig, **published())
 FEW = stage_tables({"argmax"})
 
 
@@ -35,7 +36,7 @@ def room(e, kind, array, config=None, **declared):
 
 
 def test_numbers_names_and_constants_agree():
-    assert STAGE_NAMES == list(KINDS) == "resize normalize quantize dequantize softmax argmax top_k nms fit mfcc scale map_boxes colour normalize_quantize features suppress".split()
+    assert STAGE_NAMES == list(KINDS) == "resize normalize quantize dequantize softmax argmax top_k nms fit mfcc scale map_boxes colour normalize_quantize features suppress stream_features".split()
     for name, number in KINDS.items():
         assert getattr(tables, f"KIND_{name.upper()}") == number
 
@@ -65,6 +66,7 @@ def test_numbers_names_and_constants_agree():
         ("colour", BYTES, dict(source=99), 288),
         ("normalize_quantize", BYTES, dict(channels=3), 72),
         ("features", np.zeros(600, np.float32), published(), 80),
+        ("stream_features", np.zeros(5, np.int16), dict(features=PUBLISHED, rows=3), 120),
         ("suppress", np.zeros((5, 6), np.float32), dict(max_boxes=1), 120),
         ("features", np.zeros(600, np.int16), librosa(), 4 * 13 * 4),
         ("features", np.zeros(600, np.float32), {**published(), "hop": 0}, 9600),
@@ -96,6 +98,7 @@ GOOD = {
     "mfcc": dict(sample_rate_hz=1, frame_len=8, num_mel=1, num_coeffs=1), "scale": dict(w=1, h=1),
     "map_boxes": dict(), "colour": dict(), "normalize_quantize": dict(channels=1, std=[1], scale=1),
     "features": published(), "suppress": dict(max_boxes=1),
+    "stream_features": dict(features=PUBLISHED, rows=4096),
 }  # fmt: skip
 BAD = {
     "resize": [dict(w=1)], "normalize": [dict(channels=1), dict(std=[1] * 4, channels=5)], "quantize": [dict(), dict(scale=float("nan"))],
@@ -104,6 +107,7 @@ BAD = {
     "mfcc": [dict(), {**GOOD["mfcc"], "frame_len": 12}, {**GOOD["mfcc"], "num_coeffs": 2}],
     "scale": [dict(), dict(w=16385, h=1), dict(w=1, h=1, method=2), dict(w=1, h=1, method=3, coordinates=1), dict(w=1, h=1, coordinates=3),
               dict(w=1, h=1, fit=3), dict(w=1, h=1, roi=pack(Rect, w=1))],
+    "stream_features": [dict(), dict(features=PUBLISHED), dict(features=PUBLISHED, rows=4097), dict(features=pack(FeatureConfig, **librosa()), rows=1)],
     "suppress": [dict(), dict(max_boxes=1, method=3), dict(max_boxes=1, any_class=2), dict(max_boxes=1, method=1, score_threshold=-1),
                  dict(max_boxes=1, method=2), dict(max_boxes=1, sigma=float("nan"))],
     "features": [dict(), {**published(), "hop": 0}], "map_boxes": [dict(scale_x=float("inf")), dict(height=-1.0)],

@@ -20,14 +20,16 @@ from synapticos.kernel.stages.features import (
     feature_share,
     is_features,
 )
+from synapticos.kernel.stages.operands import describe, is_whole
 from synapticos.kernel.status import Status
+from synapticos.kernel.tensor import DType, StageCall, Tensor
 
 
 @struct
 class FeatureStream:
     filled: u32  # samples kept
     skip: u32  # samples to drop before the next frame begins, where frames lie apart
-    reserved: Shaped[Array[u32], 2]
+    reserved: Shaped[Array[u32], 2]  # the first: 1 once `stream_features` has begun
 
 
 STREAM_BYTES = sizeof(FeatureStream)
@@ -123,3 +125,121 @@ def stream_push(
                 else:
                     stream.skip = hop - span
     return Status.OK, done
+
+
+@struct
+class StreamConfig:
+    """The configuration of stream_features: the latest `rows` frames of a stream."""
+
+    features: FeatureConfig
+    rows: u16
+    reserved: u16
+
+
+STREAM_CONFIG_BYTES = sizeof(StreamConfig)
+MAX_ROWS: Final[u32] = 4096
+
+
+@fn(pure=True)
+def is_window(config: StreamConfig) -> bool:
+    return is_stream(config.features) and config.rows != 0 and config.rows <= MAX_ROWS
+
+
+@fn(pure=True)
+def window_floats(config: StreamConfig) -> u32:
+    return config.rows * feature_width(config.features)
+
+
+@fn
+def stream_features(x: Tensor, x_data: Ptr[u8], y: Tensor, y_data: Ptr[u8], config: StreamConfig, state: Ptr[u8], state_bytes: u32) -> Status:
+    """Take the samples in x (f32 or i16, any number); y is the latest `rows` frames, oldest first. Before the first sample
+    there was silence.
+
+    `state` is zeroed before the first call; afterwards it is this function's. Returns OK; INVAL if the configuration is
+    bad (`stream_features_check`), or x is not f32 or i16 of its size; NOMEM if the result does not fit y, or `state` is
+    smaller than `stream_features_state`.
+    """
+    if not is_window(config) or not is_whole(x) or (x.dtype != DType.FLOAT32 and x.dtype != DType.INT16):
+        return Status.INVAL
+    features = config.features
+    size = stream_size(features)
+    floats = window_floats(config)
+    if y.size // 4 < floats or state_bytes < size + 4 * floats:
+        return Status.NOMEM
+    width = feature_width(features)
+    stream = view(FeatureStream, state)
+    window = view(f32, state[size:])
+    latest = window[floats - width :]
+    if stream.reserved[0] == 0:
+        status = stream_reset(features, state, size)
+        if status != Status.OK:
+            return status
+        stream.reserved[0] = 1
+        work = local(FeatureWork)
+        feature_share(features, view(f32, state[STREAM_BYTES:]), work)
+        fill(work.bins, 0.0, u32(features.window))
+        highest = feature_logs(features, work)
+        for row in range(u32(config.rows)):
+            if row == 0:
+                feature_row(features, work, highest, window)
+            else:
+                move(window[row * width :], window, width)
+    short = x.dtype == DType.INT16
+    bytes: u32 = 4
+    if short:
+        bytes = 2
+    n = x.size // bytes
+    at: u32 = 0
+    while at < n:
+        needed = stream.skip + (feature_span(features) - stream.filled)
+        count = min(n - at, needed)
+        if count == needed:
+            move(window, window[width:], floats - width)
+        status, frames = stream_push(features, state, size, x_data[at * bytes :], short, count, latest, 1)
+        if status != Status.OK:
+            return status
+        at += count
+    move(view(f32, y_data), window, floats)
+    describe(y, DType.FLOAT32, floats * 4, 2, u32(config.rows), width, 0, 0)
+    return Status.OK
+
+
+@fn
+def stream_features_check(config: Ptr[u8] | None, config_bytes: u32) -> Status:
+    """INVAL if there is no configuration, a field in it is out of its range, or its features need a whole clip."""
+    if config is None or config_bytes != STREAM_CONFIG_BYTES:
+        return Status.INVAL
+    if not is_window(view(StreamConfig, config)):
+        return Status.INVAL
+    return Status.OK
+
+
+@fn
+def stream_features_capacity(x: Tensor, config: Ptr[u8] | None, config_bytes: u32) -> u32:
+    """4 bytes for each number of each row; 0 where there is no telling."""
+    if stream_features_check(config, config_bytes) != Status.OK or config is None:
+        return 0
+    return window_floats(view(StreamConfig, config)) * 4
+
+
+@fn
+def stream_features_state(config: Ptr[u8] | None, config_bytes: u32) -> u32:
+    """Bytes of memory from one call to the next; 0 where there is no telling."""
+    if stream_features_check(config, config_bytes) != Status.OK or config is None:
+        return 0
+    c = view(StreamConfig, config)
+    return stream_size(c.features) + 4 * window_floats(c)
+
+
+@fn
+def stream_features_stage(call: StageCall) -> Status:
+    """NOMEM also where the kernel keeps no state."""
+    config = call.config
+    state = call.state
+    if call.inputs != 1 or config is None or call.config_bytes != STREAM_CONFIG_BYTES:
+        return Status.INVAL
+    if state is None:
+        if not is_window(view(StreamConfig, config)):
+            return Status.INVAL
+        return Status.NOMEM
+    return stream_features(call.x[0], call.x_data[0], call.y, call.y_data, view(StreamConfig, config), state, call.state_bytes)

@@ -34,6 +34,13 @@ from synapticos.kernel.stages.quantize import quantize_capacity, quantize_check,
 from synapticos.kernel.stages.resize import ResizeConfig, resize_capacity, resize_check, resize_stage
 from synapticos.kernel.stages.scale import ScaleConfig, scale_capacity, scale_check, scale_stage
 from synapticos.kernel.stages.softmax import softmax_capacity, softmax_check, softmax_stage
+from synapticos.kernel.stages.stream import (
+    StreamConfig,
+    stream_features_capacity,
+    stream_features_check,
+    stream_features_stage,
+    stream_features_state,
+)
 from synapticos.kernel.stages.suppress import SuppressConfig, suppress_capacity, suppress_check, suppress_stage
 from synapticos.kernel.stages.top_k import TopKConfig, top_k_capacity, top_k_check, top_k_stage
 from synapticos.kernel.status import Status
@@ -67,6 +74,7 @@ ROWS = [
     Row("normalize_quantize", normalize_quantize_stage, normalize_quantize_capacity, normalize_quantize_check, EncodeConfig),
     Row("features", features_stage, features_capacity, features_check, FeatureConfig),
     Row("suppress", suppress_stage, suppress_capacity, suppress_check, SuppressConfig),
+    Row("stream_features", stream_features_stage, stream_features_capacity, stream_features_check, StreamConfig),
 ]
 STAGE_NAMES = [row.name for row in ROWS]  # the place is the number
 KINDS = {row.name: number for number, row in enumerate(ROWS)}
@@ -125,6 +133,7 @@ KIND_COLOUR: Final[u32] = 12
 KIND_NORMALIZE_QUANTIZE: Final[u32] = 13
 KIND_FEATURES: Final[u32] = 14
 KIND_SUPPRESS: Final[u32] = 15
+KIND_STREAM_FEATURES: Final[u32] = 16
 KIND_COUNT = len(ROWS)
 
 CapacityFn = Fn[[Tensor, Ptr[u8] | None, u32], u32]
@@ -190,4 +199,12 @@ def scratch_size(kind: u32, config: Ptr[u8] | None, config_bytes: u32) -> u32:
         return mfcc_scratch(config, config_bytes)
     if kind == KIND_FEATURES:
         return features_scratch(config, config_bytes)
+    return 0
+
+
+@fn
+def state_size(kind: u32, config: Ptr[u8] | None, config_bytes: u32) -> u32:
+    """Bytes that stage `kind` keeps from one job to the next, zeroed at first; of other stages nothing is known: 0."""
+    if kind == KIND_STREAM_FEATURES:
+        return stream_features_state(config, config_bytes)
     return 0
