@@ -28,6 +28,7 @@ class _Tensor:
     zero: tuple[int, ...]
     axis: int
     data: bytes | None
+    variable: bool = False
 
 
 @dataclass
@@ -57,12 +58,13 @@ class Writer:
         type: str = "int8",
         axis: int = 0,
         data: bytes | None = None,
+        variable: bool = False,
     ) -> int:
         scales = tuple(scale) if isinstance(scale, Sequence) else (scale,)
         zeros = tuple(zero) if isinstance(zero, Sequence) else (zero,)
         if scales and not zeros:
             zeros = (0,) * len(scales)
-        self.tensors.append(_Tensor(name, tuple(shape), type, scales, zeros, axis, data))
+        self.tensors.append(_Tensor(name, tuple(shape), type, scales, zeros, axis, data, variable))
         return len(self.tensors) - 1
 
     def constant(self, name: str, array: np.ndarray, scale: Sequence[float] = (), axis: int = 0) -> int:
@@ -130,6 +132,7 @@ class Writer:
                     Type=getattr(tflite.TensorType, t.type.upper()),
                     Buffer=stored if t.data is not None else 0,
                     Quantization=quantization,
+                    IsVariable=t.variable or None,
                 )
             )
 

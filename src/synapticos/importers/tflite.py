@@ -299,8 +299,8 @@ class _Builder:
             if np.any(np.frombuffer(value.data, NUMPY[state.dtype]) != zero):
                 raise Cannot(f'variable "{name}" begins with other values than 0', "zeros")
 
-    def op(self, index: int, raw: Raw) -> Op | Problem | None:
-        """The operator, or why it cannot be compiled; None if nothing runs for it."""
+    def op(self, index: int, raw: Raw) -> list[Op] | Problem:
+        """The operator, or one for each of its results, or why it cannot be compiled; none if nothing runs for it."""
 
         def types(numbers: list[int]) -> list[str]:
             return ["none" if n == -1 else self.raw(n).type for n in numbers]
@@ -327,7 +327,7 @@ class _Builder:
                     self.check_first_values(raw.options["InitSubgraphIndex"])
             except Cannot as cannot:
                 return problem(cannot.fact, cannot.nearest)
-            return None
+            return []
         try:
             op = Op(
                 raw.kind,
@@ -346,8 +346,22 @@ class _Builder:
             return problem(cannot.fact, cannot.nearest)
         except Damaged as damaged:
             raise Damaged(f"node {index} {raw.kind}: {damaged}") from None
-        unfit = find_problem(op)
-        return problem(unfit.fact, unfit.nearest) if unfit else op
+        ops = _one_result_each(op)
+        for part in ops:
+            unfit = find_problem(part)
+            if unfit:
+                return problem(unfit.fact, unfit.nearest)
+        return ops
+
+
+def _one_result_each(op: Op) -> list[Op]:
+    """An operator that only cuts its input, as one for each part; any other as it is."""
+    if "parts" not in op.options:
+        return [op]
+    return [
+        Op(op.kind, op.index, op.inputs, [y], {"slices": slices}, op.version)
+        for y, slices in zip(op.outputs, op.options["parts"], strict=True)
+    ]
 
 
 def read(data: bytes, name: str, source: str) -> Graph:
@@ -370,7 +384,7 @@ def read(data: bytes, name: str, source: str) -> Graph:
             name,
             [builder.tensor(n) for n in file.inputs],
             [builder.tensor(n) for n in file.outputs],
-            [entry for entry in made if isinstance(entry, Op)],
+            [op for entry in made if not isinstance(entry, Problem) for op in entry],
             source,
         )
     except Damaged as damaged:

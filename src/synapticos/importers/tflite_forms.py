@@ -410,15 +410,262 @@ def _pcan(raw: Raw, op: Op) -> None:
     op.options["snr_shift"] = int(raw.options["snr_shift"])
 
 
+def _slice(raw: Raw, op: Op) -> None:
+    x, y = op.inputs[0], op.outputs[0]
+    assert x is not None
+    begin, size = _constants(op, "begin", "size")
+    need(len(begin) == len(size) == len(x.shape), "its begin and size do not match the input")
+    slices = []
+    for n, first, count in zip(x.shape, begin.tolist(), size.tolist(), strict=True):
+        count = n - first if count == -1 else count
+        need(first >= 0 and 0 < count <= n - first, f"{count} from {first} of {n}")
+        slices.append((first, 1, count))
+    need(tuple(s[2] for s in slices) == y.shape, "its output does not match")
+    op.options["slices"] = slices
+
+
+def _parts(x: Tensor, axis: int, sizes: Sequence[int]) -> list[list[tuple[int, int, int]]]:
+    """The slices of a tensor cut along an axis."""
+    parts, first = [], 0
+    for size in sizes:
+        parts.append([(first, 1, size) if d == axis else (0, 1, n) for d, n in enumerate(x.shape)])
+        first += size
+    need(first == x.shape[axis], f"its parts make {first} of {x.shape[axis]}")
+    return parts
+
+
+def _axis(axis: int, rank: int) -> int:
+    need(-rank <= axis < rank, f"axis {axis} of {rank} dimensions")
+    return axis % rank
+
+
+def _split(raw: Raw, op: Op) -> None:
+    at, x = op.inputs
+    assert at is not None and x is not None
+    if at.data is None:
+        raise Cannot("its axis is computed", "a constant axis")
+    _cut(op, x, _axis(int(at.data.reshape(-1)[0]), len(x.shape)))
+
+
+def _split_v(raw: Raw, op: Op) -> None:
+    x, _, at = op.inputs
+    assert at is not None and x is not None
+    if at.data is None:
+        raise Cannot("its axis is computed", "a constant axis")
+    _cut(op, x, _axis(int(at.data.reshape(-1)[0]), len(x.shape)))
+
+
+def _cut(op: Op, x: Tensor, axis: int) -> None:
+    for y in op.outputs:
+        need(len(y.shape) == len(x.shape), "an output has another rank")
+        need(y.shape[:axis] + y.shape[axis + 1 :] == x.shape[:axis] + x.shape[axis + 1 :], "its outputs do not match")
+    op.inputs = [x]
+    op.options["parts"] = _parts(x, axis, [y.shape[axis] for y in op.outputs])
+
+
+def _unpack(raw: Raw, op: Op) -> None:
+    x = op.inputs[0]
+    assert x is not None
+    axis = _axis(raw.options["Axis"], len(x.shape))
+    need(len(op.outputs) == x.shape[axis] == raw.options["Num"], "its outputs do not match")
+    need(all(y.shape == x.shape[:axis] + x.shape[axis + 1 :] for y in op.outputs), "its outputs do not match")
+    op.options["parts"] = _parts(x, axis, [1] * len(op.outputs))
+
+
+def _pack(raw: Raw, op: Op) -> None:
+    y = op.outputs[0]
+    axis = _axis(raw.options["Axis"], len(y.shape))
+    need(len(op.inputs) == y.shape[axis] == raw.options["ValuesCount"], "its inputs do not match")
+    need(all(x is not None and x.shape == y.shape[:axis] + y.shape[axis + 1 :] for x in op.inputs), "its inputs do not match")
+    op.options["axis"] = axis
+
+
+def _transpose(raw: Raw, op: Op) -> None:
+    x, y = op.inputs[0], op.outputs[0]
+    assert x is not None
+    (order,) = _constants(op, "order")
+    order = [_axis(int(d), len(x.shape)) for d in order]
+    need(sorted(order) == list(range(len(x.shape))), "its order is none of all dimensions")
+    need(y.shape == tuple(x.shape[d] for d in order), "its output does not match")
+    op.options["order"] = order
+
+
+def _gather(raw: Raw, op: Op) -> None:
+    x, y = op.inputs[0], op.outputs[0]
+    indices = op.inputs[1]
+    assert x is not None and indices is not None
+    shape = indices.shape
+    (values,) = _constants(op, "indices")
+    axis = _axis(raw.options["Axis"], len(x.shape))
+    if raw.options["BatchDims"]:
+        raise Cannot("batches of indices", "one set of indices")
+    need(bool(((values >= 0) & (values < x.shape[axis])).all()), f"an index outside 0 to {x.shape[axis] - 1}")
+    need(y.shape == x.shape[:axis] + shape + x.shape[axis + 1 :], "its output does not match")
+    op.options |= {"axis": axis, "indices": [int(i) for i in values]}
+
+
+def _pads(x: Tensor, values: np.ndarray) -> list[list[int]]:
+    need(len(values) == 2 * len(x.shape), "its amounts are not two for each dimension")
+    pads = [[int(a), int(b)] for a, b in values.reshape(-1, 2)]
+    need(all(0 <= n < MAX_BYTES for pair in pads for n in pair), "a negative amount of padding")
+    return pads
+
+
+def _mirror_pad(raw: Raw, op: Op) -> None:
+    x, y = op.inputs[0], op.outputs[0]
+    assert x is not None
+    (values,) = _constants(op, "amounts")
+    mode = raw.options["Mode"]
+    need(mode in (0, 1), f"mode {mode}")
+    pads = _pads(x, values)
+    skip = 1 - mode
+    need(all(max(pair) <= n - skip for n, pair in zip(x.shape, pads, strict=True)), "more mirrored than there is")
+    need(y.shape == tuple(n + a + b for n, (a, b) in zip(x.shape, pads, strict=True)), "its output does not match")
+    op.options |= {"pads": pads, "skip": skip}
+
+
+def _pad_with(raw: Raw, op: Op) -> None:
+    x, y = op.inputs[0], op.outputs[0]
+    assert x is not None
+    value = op.inputs[2]
+    need(value is None or value.elements == 1, "its value is no single number")
+    op.inputs = [t for t in op.inputs if t is not None]
+    names = ("amounts", "value")[: len(op.inputs) - 1]
+    constants = _constants(op, *names)
+    pads = _pads(x, constants[0])
+    need(y.shape == tuple(n + a + b for n, (a, b) in zip(x.shape, pads, strict=True)), "its output does not match")
+    zero = int(y.zero[0]) if len(y.zero) else 0
+    op.options |= {"pads": pads, "value": constants[1][0].item() if len(constants) > 1 else zero}
+
+
+def _space(raw: Raw, op: Op) -> None:
+    """DEPTH_TO_SPACE and SPACE_TO_DEPTH."""
+    x, y = op.inputs[0], op.outputs[0]
+    assert x is not None
+    block = raw.options["BlockSize"]
+    need(len(x.shape) == len(y.shape) == 4 and block > 0, f"blocks of {block}")
+    wide, deep = (y, x) if raw.kind == "DEPTH_TO_SPACE" else (x, y)
+    fits = (deep.shape[0], deep.shape[1] * block, deep.shape[2] * block, deep.shape[3])
+    need(fits == (*wide.shape[:3], wide.shape[3] * block * block), "its output does not match")
+    op.options["block"] = block
+
+
+def _blocks(raw: Raw, op: Op) -> None:
+    """BATCH_TO_SPACE_ND and SPACE_TO_BATCH_ND."""
+    x, y = op.inputs[0], op.outputs[0]
+    assert x is not None
+    blocks, edges = _constants(op, "blocks", "amounts")
+    if len(x.shape) != 4 or len(blocks) != 2:
+        raise Cannot(f"blocks along {len(blocks)} of {len(x.shape)} dimensions", "height and width of a picture")
+    need(len(edges) == 4 and min(blocks.tolist()) > 0 and min(edges.tolist()) >= 0, "its blocks or amounts do not match")
+    (top, bottom), (left, right) = edges.reshape(2, 2).tolist()
+    block_h, block_w = blocks.tolist()
+    if raw.kind == "BATCH_TO_SPACE_ND":
+        need(x.shape[0] % (block_h * block_w) == 0, "its batches are not blocks")
+        shape = (x.shape[0] // (block_h * block_w), x.shape[1] * block_h - top - bottom, x.shape[2] * block_w - left - right)
+        op.options["crops"] = (top, left)
+    else:
+        h, w = x.shape[1] + top + bottom, x.shape[2] + left + right
+        need(h % block_h == 0 and w % block_w == 0, "its sides are not blocks")
+        shape = (x.shape[0] * block_h * block_w, h // block_h, w // block_w)
+        op.options["pads"] = (top, left)
+    need(y.shape == (*shape, x.shape[3]), "its output does not match")
+    op.options["blocks"] = (block_h, block_w)
+
+
+def _resize(raw: Raw, op: Op) -> None:
+    x, y = op.inputs[0], op.outputs[0]
+    assert x is not None
+    (size,) = _constants(op, "size")
+    need(len(x.shape) == len(y.shape) == 4 and size.tolist() == list(y.shape[1:3]), "its output does not match")
+    need((x.shape[0], x.shape[3]) == (y.shape[0], y.shape[3]), "its output does not match")
+    corners, centres = bool(raw.options["AlignCorners"]), bool(raw.options["HalfPixelCenters"])
+    need(not (corners and centres and raw.kind == "RESIZE_BILINEAR"), "corners and centres both aligned")
+    op.options |= {"align_corners": corners, "half_pixel_centers": centres}
+
+
+def _reduction(raw: Raw, op: Op) -> None:
+    x, y = op.inputs[0], op.outputs[0]
+    assert x is not None
+    (values,) = _constants(op, "axes")
+    axes = sorted({_axis(int(d), len(x.shape)) for d in values})
+    kept = tuple(1 if d in axes else n for d, n in enumerate(x.shape))
+    bare = tuple(n for d, n in enumerate(x.shape) if d not in axes)
+    need(y.shape == (kept if raw.options["KeepDims"] else bare), "its output does not match")
+    op.options["axes"] = axes
+
+
+def _arg(raw: Raw, op: Op) -> None:
+    x, y = op.inputs[0], op.outputs[0]
+    assert x is not None
+    (values,) = _constants(op, "axis")
+    need(len(values) == 1, f"{len(values)} axes")
+    axis = _axis(int(values[0]), len(x.shape))
+    need(y.shape == x.shape[:axis] + x.shape[axis + 1 :], "its output does not match")
+    op.options["axes"] = [axis]
+
+
+def _prelu(raw: Raw, op: Op) -> None:
+    a, b = op.inputs
+    assert a is not None and b is not None
+    try:
+        shape = np.broadcast_shapes(a.shape, b.shape)
+    except ValueError:
+        shape = ()
+    need(shape == a.shape == op.outputs[0].shape, "its slopes do not match")
+
+
+def _leaky(raw: Raw, op: Op) -> None:
+    _same_shape(raw, op)
+    alpha = float(raw.options["Alpha"])
+    need(math.isfinite(alpha), f"a slope of {alpha}")
+    op.options["alpha"] = alpha
+
+
+def _rows(raw: Raw, op: Op) -> None:
+    _same_shape(raw, op)
+    need(bool(op.outputs[0].shape), "a scalar")
+    if raw.options.get("FusedActivationFunction", 0):
+        raise Cannot("a fused activation", "none")
+
+
+def _transpose_conv(raw: Raw, op: Op) -> None:
+    options = raw.options
+    size, w, x, *rest = op.inputs
+    y = op.outputs[0]
+    need(size is not None and w is not None and x is not None, "an operand is missing")
+    assert size is not None and w is not None and x is not None
+    need(len(w.shape) == len(x.shape) == len(y.shape) == 4, "its operands are not four-dimensional")
+    op.inputs = [x, w, *rest]
+    _operands(op, w.shape[0])
+    need(len(w.scale) < 2 or w.axis == 0, "the scales of the weights are not by output channel")
+    if size.data is None or size.data.reshape(-1).tolist() != list(y.shape):
+        raise Cannot("its output's shape is computed", "a constant shape")
+    need(x.shape[0] == y.shape[0] and x.shape[3] == w.shape[3] and y.shape[3] == w.shape[0], "its operands do not match")
+    if options["FusedActivationFunction"]:
+        raise Cannot("a fused activation", "none")
+    need(options["Padding"] in (0, 1), f"padding number {options['Padding']}")
+    for side, axis, stride, before in (("h", 1, options["StrideH"], "pad_top"), ("w", 2, options["StrideW"], "pad_left")):
+        need(1 <= stride < 1 << 15, f"stride {stride}")
+        n, k = y.shape[axis], w.shape[axis]
+        count = -(-n // stride) if options["Padding"] == 0 else -(-(n - k + 1) // stride)
+        need(count == x.shape[axis], f"its output has {n} rows or columns, which {x.shape[axis]} do not make")
+        total = max(0, (count - 1) * stride + k - n) if options["Padding"] == 0 else 0
+        op.options |= {f"stride_{side}": stride, before: total // 2}
+
+
 _ACTIVATION = ("FusedActivationFunction",)
 _WINDOW = ("Padding", "StrideH", "StrideW", *_ACTIVATION)
 _CONV = (*_WINDOW, "DilationHFactor", "DilationWFactor")
 _POOL = ("Pool2DOptions", (*_WINDOW, "FilterHeight", "FilterWidth"))
 _DENSE = ("FullyConnectedOptions", ("WeightsFormat", "KeepNumDims", *_ACTIVATION))
+_PIXELS = ("AlignCorners", "HalfPixelCenters")
 _SLICE = ("BeginMask", "EndMask", "EllipsisMask", "NewAxisMask", "ShrinkAxisMask", "Offset")
 BYTE = ("int8 -> int8",)
+REDUCED = ("int8, int32 -> int8", "float32, int32 -> float32")
 NUMBERS = ("int8", "uint8", "int16", "int32", "uint32", "float32")
 WEIGHTS = ("int8, int8, int32? -> int8", "float32, float32, float32? -> float32")
+BYTES = ("int8, int8 -> int8",)
 PAIRS = ("float32, float32 -> float32", "int32, int32 -> int32")
 BYTE_OR_REAL = ("int8 -> int8", "float32 -> float32")
 MOVED = ("int8", "uint8", "int16", "int32", "float32", "uint32")  # types that are only copied
@@ -430,8 +677,11 @@ def _moved(pattern: str) -> tuple[str, ...]:
 
 OPERATORS = {
     "ADD": Form(2, ("int8, int8 -> int8", *PAIRS), _add, "AddOptions", _ACTIVATION),
+    "ARG_MAX": Form(2, ("int8, int32 -> int32", "float32, int32 -> int32"), _arg),
+    "ARG_MIN": Form(2, ("int8, int32 -> int32", "float32, int32 -> int32"), _arg),
     "ASSIGN_VARIABLE": Form(1, _moved("resource, {t} ->"), _assign, scaled=False),
     "AVERAGE_POOL_2D": Form(2, BYTE_OR_REAL, _pool, *_POOL),
+    "BATCH_TO_SPACE_ND": Form(3, _moved("{t}, int32, int32 -> {t}"), _blocks),
     "CAST": Form(7, tuple(f"{a} -> {b}" for a in NUMBERS for b in NUMBERS if a != b), _same_shape, scaled=False),
     "CALL_ONCE": Form(1, ("->",), _nothing, "CallOnceOptions", ("InitSubgraphIndex",)),
     "CONCATENATION": Form(
@@ -439,16 +689,28 @@ OPERATORS = {
     ),
     "CONV_2D": Form(3, WEIGHTS, _conv, "Conv2DOptions", _CONV),
     "DEPTHWISE_CONV_2D": Form(3, WEIGHTS, _depthwise, "DepthwiseConv2DOptions", (*_CONV, "DepthMultiplier")),
+    "DEPTH_TO_SPACE": Form(2, _moved("{t} -> {t}"), _space, "DepthToSpaceOptions", ("BlockSize",)),
     "DEQUANTIZE": Form(2, tuple(f"{t} -> float32" for t in ("int8", "uint8", "int16", "int32")), _same_shape),
     "DIV": Form(2, PAIRS, _add, "DivOptions", _ACTIVATION),
+    "ELU": Form(1, BYTE_OR_REAL, _same_shape),
     "EXPAND_DIMS": Form(1, _moved("{t}, int32 -> {t}"), _reshape, scaled=False),
     "FULLY_CONNECTED": Form(6, WEIGHTS, _dense, *_DENSE),
-    "LOGISTIC": Form(3, (*BYTE, "int16 -> int16"), _same_shape),
-    "MAXIMUM": Form(4, PAIRS, _add),
+    "GATHER": Form(5, _moved("{t}, int32 -> {t}"), _gather, "GatherOptions", ("Axis", "BatchDims")),
+    "HARD_SWISH": Form(1, BYTE_OR_REAL, _same_shape),
+    "L2_NORMALIZATION": Form(2, ("float32 -> float32",), _rows, "L2NormOptions", _ACTIVATION),
+    "LEAKY_RELU": Form(2, BYTE_OR_REAL, _leaky, "LeakyReluOptions", ("Alpha",)),
+    "LOGISTIC": Form(3, (*BYTE_OR_REAL, "int16 -> int16"), _same_shape),
+    "LOG_SOFTMAX": Form(2, ("float32 -> float32",), _rows),
+    "MAXIMUM": Form(4, (*BYTES, *PAIRS), _add),
     "MAX_POOL_2D": Form(2, BYTE_OR_REAL, _pool, *_POOL),
-    "MINIMUM": Form(4, PAIRS, _add),
-    "MUL": Form(7, PAIRS, _add, "MulOptions", _ACTIVATION),
+    "MEAN": Form(2, REDUCED, _reduction, "ReducerOptions", ("KeepDims",)),
+    "MINIMUM": Form(4, (*BYTES, *PAIRS), _add),
+    "MIRROR_PAD": Form(2, _moved("{t}, int32 -> {t}"), _mirror_pad, "MirrorPadOptions", ("Mode",)),
+    "MUL": Form(7, (*BYTES, *PAIRS), _add, "MulOptions", _ACTIVATION),
+    "PACK": Form(2, _moved("{t}, ... -> {t}"), _pack, "PackOptions", ("Axis", "ValuesCount")),
     "PAD": Form(2, ("int8, int32 -> int8", "float32, int32 -> float32", "int16, int32 -> int16"), _pad),
+    "PADV2": Form(2, _moved("{t}, int32, {t} -> {t}"), _pad_with),
+    "PRELU": Form(1, (*BYTES, "float32, float32 -> float32"), _prelu),
     "QUANTIZE": Form(
         2,
         (
@@ -458,16 +720,27 @@ OPERATORS = {
         _same_shape,
     ),
     "READ_VARIABLE": Form(1, _moved("resource -> {t}"), _read, scaled=False),
-    "RELU": Form(3, BYTE, _same_shape),
-    "RELU6": Form(3, BYTE, _same_shape),
-    "RELU_N1_TO_1": Form(2, BYTE, _same_shape),
+    "REDUCE_MAX": Form(2, REDUCED, _reduction, "ReducerOptions", ("KeepDims",)),
+    "RELU": Form(3, BYTE_OR_REAL, _same_shape),
+    "RELU6": Form(3, BYTE_OR_REAL, _same_shape),
+    "RELU_N1_TO_1": Form(2, ("float32 -> float32", *BYTE), _same_shape),
     "RESHAPE": Form(1, _moved("{t}, int32? -> {t}"), _reshape, scaled=False),
-    "SOFTMAX": Form(2, ("int8 -> int8", "int8 -> int16"), _softmax, "SoftmaxOptions", ("Beta",)),
+    "RESIZE_BILINEAR": Form(
+        4, ("int8, int32 -> int8", "float32, int32 -> float32"), _resize, "ResizeBilinearOptions", _PIXELS
+    ),
+    "RESIZE_NEAREST_NEIGHBOR": Form(4, _moved("{t}, int32 -> {t}"), _resize, "ResizeNearestNeighborOptions", _PIXELS),
+    "SLICE": Form(4, _moved("{t}, int32, int32 -> {t}"), _slice, scaled=False),
+    "SOFTMAX": Form(2, ("int8 -> int8", "int8 -> int16", "float32 -> float32"), _softmax, "SoftmaxOptions", ("Beta",)),
+    "SPACE_TO_BATCH_ND": Form(3, _moved("{t}, int32, int32 -> {t}"), _blocks),
+    "SPACE_TO_DEPTH": Form(2, _moved("{t} -> {t}"), _space, "SpaceToDepthOptions", ("BlockSize",)),
+    "SPLIT": Form(4, _moved("int32, {t} -> {t}, ..."), _split, "SplitOptions", ("NumSplits",)),
+    "SPLIT_V": Form(2, _moved("{t}, int32, int32 -> {t}, ..."), _split_v, "SplitVOptions", ("NumSplits",)),
     "SQUEEZE": Form(2, _moved("{t} -> {t}"), _reshape, scaled=False),
     "STRIDED_SLICE": Form(
         4, _moved("{t}, int32, int32, int32 -> {t}"), _strided_slice, "StridedSliceOptions", _SLICE, scaled=False
     ),
-    "SUB": Form(3, PAIRS, _add, "SubOptions", _ACTIVATION),
+    "SUB": Form(3, (*BYTES, *PAIRS), _add, "SubOptions", _ACTIVATION),
+    "SUM": Form(2, REDUCED, _reduction, "ReducerOptions", ("KeepDims",)),
     "SVDF": Form(
         3,
         ("int8, int8, int16, int32?, int16 -> int8", "int8, int8, int8, int32?, int8 -> int8"),
@@ -492,19 +765,27 @@ OPERATORS = {
     "SignalPCAN": Form(1, ("uint32, uint32, int16 -> uint32",), _pcan, "flexbuffer", ("snr_shift",)),
     "SignalRfft": Form(1, ("int16 -> int16",), _rfft, "flexbuffer", ("fft_length",)),
     "SignalWindow": Form(1, ("int16, int16 -> int16",), _signal_window, "flexbuffer", ("shift",)),
-    "TANH": Form(3, (*BYTE, "int16 -> int16"), _same_shape),
+    "TANH": Form(3, (*BYTE_OR_REAL, "int16 -> int16"), _same_shape),
+    "TRANSPOSE": Form(5, _moved("{t}, int32 -> {t}"), _transpose),
+    "TRANSPOSE_CONV": Form(
+        3,
+        ("int32, int8, int8, int32? -> int8", "int32, float32, float32, float32? -> float32"),
+        _transpose_conv, "TransposeConvOptions", _WINDOW,
+    ),
     "UNIDIRECTIONAL_SEQUENCE_LSTM": Form(
         1,
         (f"int8, {'int8, ' * 8}none, none, none, {'int32, ' * 4}none, none, int8, int16, none, none, none, none -> int8",),
         _lstm, "UnidirectionalSequenceLSTMOptions", ("CellClip", "ProjClip", "TimeMajor", *_ACTIVATION),
     ),
+    "UNPACK": Form(4, _moved("{t} -> {t}, ..."), _unpack, "UnpackOptions", ("Axis", "Num")),
     "VAR_HANDLE": Form(1, ("-> resource",), _nothing, "VarHandleOptions", ("Container", "SharedName")),
 }  # fmt: skip
 NEAREST = {  # for operators we do not have: what does the same, or nearly
     "FAKE_QUANT": "no operator: convert with full integer quantization",
-    "LEAKY_RELU": "RELU fused into the layer before",
-    "MEAN": "AVERAGE_POOL_2D over the whole picture",
-    "PADV2": "PAD",
+    "FILL": "a constant",
+    "POW": "MUL with itself",
+    "SQUARED_DIFFERENCE": "SUB, and MUL with itself",
+    "SQUARE": "MUL with itself",
 }
 
 

@@ -5,34 +5,49 @@ all share in `requant`.
 """
 
 from synapticos.kernel.layers import (
-    add, average_pool, concat, conv, convert, copy_bytes, dense, dense_f32, depthwise, elements_f32, elements_i32,
-    filter_bank, join, lookup, lstm, max_pool, moves, pad, rfft, signal, softmax, softmax_wide, squash, svdf, window_f32,
+    add, average_pool, concat, conv_groups, convert, copy_bytes, dense, dense_f32, depthwise, elements_f32, elements_i8,
+    elements_i32, filter_bank, join, lookup, lstm, max_pool, moves, pad, reduce, resize, rfft, rows_f32, scatter, signal,
+    softmax, softmax_wide, squash, svdf, unary_f32, window_f32,
 )  # fmt: skip
-from synapticos.kernel.layers.by_type import ByType
+from synapticos.kernel.layers.by_type import ByType, FirstThatCan
 from synapticos.kernel.layers.variants import VARIANTS, Const, LayerPlan, Unsupported
 
 # operator of the source model: the file whose `plan` takes it
 LAYERS = {
     "FULLY_CONNECTED": ByType(int8=dense, float32=dense_f32),
-    "CONV_2D": ByType(int8=conv, float32=window_f32),
+    "CONV_2D": ByType(int8=conv_groups, float32=window_f32),
     "DEPTHWISE_CONV_2D": ByType(int8=depthwise, float32=window_f32),
-    "ADD": ByType(int8=add, float32=elements_f32, int32=elements_i32),
+    "ADD": ByType(int8=FirstThatCan(add, elements_i8), float32=elements_f32, int32=elements_i32),
     "PAD": ByType(moves, int8=pad),
     "MAX_POOL_2D": ByType(int8=max_pool, float32=window_f32),
     "AVERAGE_POOL_2D": ByType(int8=average_pool, float32=window_f32),
     "CONCATENATION": ByType(join, int8=concat),
-    "SOFTMAX": ByType(int8=softmax, int16=softmax_wide),
+    "SOFTMAX": ByType(int8=softmax, int16=softmax_wide, float32=rows_f32),
     "SVDF": svdf,
     "QUANTIZE": convert,
     "DEQUANTIZE": convert,
     "CAST": convert,
-    "LOGISTIC": ByType(int8=lookup, int16=squash),
-    "TANH": ByType(int8=lookup, int16=squash),
-    "SUB": ByType(float32=elements_f32, int32=elements_i32),
-    "MUL": ByType(float32=elements_f32, int32=elements_i32),
+    "LOGISTIC": ByType(int8=lookup, int16=squash, float32=unary_f32),
+    "TANH": ByType(int8=lookup, int16=squash, float32=unary_f32),
+    "ELU": ByType(int8=lookup, float32=unary_f32),
+    "LEAKY_RELU": ByType(int8=lookup, float32=unary_f32),
+    "HARD_SWISH": ByType(int8=lookup, float32=unary_f32),
+    "PRELU": ByType(int8=elements_i8, float32=elements_f32),
+    "MEAN": reduce,
+    "SUM": reduce,
+    "REDUCE_MAX": reduce,
+    "ARG_MAX": reduce,
+    "ARG_MIN": reduce,
+    "LOG_SOFTMAX": rows_f32,
+    "L2_NORMALIZATION": rows_f32,
+    "RESIZE_BILINEAR": resize,
+    "TRANSPOSE_CONV": scatter,
+    "PACK": join,
+    "SUB": ByType(int8=elements_i8, float32=elements_f32, int32=elements_i32),
+    "MUL": ByType(int8=elements_i8, float32=elements_f32, int32=elements_i32),
     "DIV": ByType(float32=elements_f32, int32=elements_i32),
-    "MAXIMUM": ByType(float32=elements_f32, int32=elements_i32),
-    "MINIMUM": ByType(float32=elements_f32, int32=elements_i32),
+    "MAXIMUM": ByType(int8=elements_i8, float32=elements_f32, int32=elements_i32),
+    "MINIMUM": ByType(int8=elements_i8, float32=elements_f32, int32=elements_i32),
     "UNIDIRECTIONAL_SEQUENCE_LSTM": lstm,
     "SignalWindow": signal,
     "SignalFftAutoScale": signal,
@@ -43,18 +58,18 @@ LAYERS = {
     "SignalFilterBankSpectralSubtraction": filter_bank,
     "SignalPCAN": filter_bank,
     "SignalFilterBankLog": filter_bank,
-    "RELU": lookup,
-    "RELU6": lookup,
-    "RELU_N1_TO_1": lookup,
+    "RELU": ByType(int8=lookup, float32=unary_f32),
+    "RELU6": ByType(int8=lookup, float32=unary_f32),
+    "RELU_N1_TO_1": ByType(int8=lookup, float32=unary_f32),
     "RESHAPE": copy_bytes,
     "READ_VARIABLE": copy_bytes,
     "ASSIGN_VARIABLE": copy_bytes,
-    "STRIDED_SLICE": moves,
+    **{kind: moves for kind in moves.MOVES if kind != "PAD"},
 }
 
 # operators whose output may be the bytes of an input
 IN_PLACE = {
-    "ADD", "CAST", "DIV", "LOGISTIC", "MAXIMUM", "MINIMUM", "MUL", "QUANTIZE", "RELU", "RELU6", "RELU_N1_TO_1", "RESHAPE", "SOFTMAX", "SUB",
+    "ADD", "CAST", "DIV", "ELU", "HARD_SWISH", "L2_NORMALIZATION", "LEAKY_RELU", "LOGISTIC", "MAXIMUM", "MINIMUM", "MUL", "PRELU", "QUANTIZE", "RELU", "RELU6", "RELU_N1_TO_1", "RESHAPE", "SOFTMAX", "SUB",
     "TANH",
 }  # fmt: skip
 

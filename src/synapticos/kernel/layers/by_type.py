@@ -18,3 +18,18 @@ class ByType:
         if module is None:
             raise Unsupported(f'{dtype} in "{op.outputs[0].name}"', " or ".join(self.modules))
         return module.plan(op)
+
+
+class FirstThatCan:
+    """Asks one module after another; the last one's refusal counts."""
+
+    def __init__(self, *modules: Any) -> None:
+        self.modules = modules
+
+    def plan(self, op: Any) -> Any:
+        for module in self.modules[:-1]:
+            try:
+                return module.plan(op)
+            except Unsupported:
+                continue
+        return self.modules[-1].plan(op)

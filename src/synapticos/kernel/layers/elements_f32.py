@@ -1,6 +1,6 @@
-"""ADD, SUB, MUL, DIV, MAXIMUM and MINIMUM of float32, element by element.
+"""ADD, SUB, MUL, DIV, MAXIMUM, MINIMUM and PRELU of float32, element by element.
 
-    y = clamp(a op b)    broadcast as in `broadcast`
+    y = clamp(a op b); of PRELU a >= 0 ? a : a * b    broadcast as in `broadcast`
 
     a, b  f32
     y     f32; may be a or b itself
@@ -22,9 +22,9 @@ ELEMENTS_MUL: Final[u32] = 2
 ELEMENTS_DIV: Final[u32] = 3
 ELEMENTS_MAX: Final[u32] = 4
 ELEMENTS_MIN: Final[u32] = 5
-ELEMENTS_OPS: Final[u32] = 6
+ELEMENTS_PRELU: Final[u32] = 6
 
-CODES = {"ADD": 0, "SUB": 1, "MUL": 2, "DIV": 3, "MAXIMUM": 4, "MINIMUM": 5}
+CODES = {"ADD": 0, "SUB": 1, "MUL": 2, "DIV": 3, "MAXIMUM": 4, "MINIMUM": 5, "PRELU": 6}
 
 
 @struct
@@ -43,7 +43,7 @@ def elements_f32_validate(check: LayerCheck) -> Status:
     if not takes(check, 2, ELEMENTS_F32_PARAMS_BYTES, 0):
         return Status.INVAL
     p = view(ElementsF32Params, check.params)
-    if p.op >= ELEMENTS_OPS or not broadcast_fits(check, p.shape, DTYPE_FLOAT32, 2):
+    if p.op > ELEMENTS_PRELU or not broadcast_fits(check, p.shape, DTYPE_FLOAT32, 2):
         return Status.INVAL
     if isnan(p.low) or isnan(p.high):
         return Status.INVAL
@@ -74,6 +74,10 @@ def element_f32(op: u32, a: f32, b: f32) -> f32:
         if a > b:
             return a
         return b
+    if op == ELEMENTS_PRELU:
+        if a >= 0.0:
+            return a
+        return a * b
     if a < b:
         return a
     return b
@@ -116,7 +120,7 @@ def plan(op: Any) -> Any:
     (a, b), y = op.inputs, op.outputs[0]
     require("float32", a, b, y)
     low, high = (-float("inf"), float("inf"))
-    if op.kind not in ("MAXIMUM", "MINIMUM"):
+    if op.kind not in ("MAXIMUM", "MINIMUM", "PRELU"):
         low, high = limits_f32(op.options.get("activation", "NONE"))
     shape = broadcast_fields(a, b, y)
     params = pack(ElementsF32Params, shape=shape, op=CODES[op.kind], low=low, high=high)

@@ -15,7 +15,7 @@ from synapticos.kernel.container import DTYPE_INT32, LayerCall, LayerCheck
 from synapticos.kernel.layers.broadcast import Broadcast, broadcast_fits, first_a, first_b
 from synapticos.kernel.layers.checks import takes
 from synapticos.kernel.layers.elements_f32 import (
-    CODES, ELEMENTS_ADD, ELEMENTS_DIV, ELEMENTS_MAX, ELEMENTS_MUL, ELEMENTS_OPS, ELEMENTS_SUB,
+    CODES, ELEMENTS_ADD, ELEMENTS_DIV, ELEMENTS_MAX, ELEMENTS_MIN, ELEMENTS_MUL, ELEMENTS_SUB,
 )  # fmt: skip
 from synapticos.kernel.status import Status
 
@@ -36,7 +36,7 @@ def elements_i32_validate(check: LayerCheck) -> Status:
     if not takes(check, 2, ELEMENTS_I32_PARAMS_BYTES, 0):
         return Status.INVAL
     p = view(ElementsI32Params, check.params)
-    if p.op >= ELEMENTS_OPS or not broadcast_fits(check, p.shape, DTYPE_INT32, 2) or p.low > p.high:
+    if p.op > ELEMENTS_MIN or not broadcast_fits(check, p.shape, DTYPE_INT32, 2) or p.low > p.high:
         return Status.INVAL
     return Status.OK
 

@@ -5,7 +5,7 @@ Qm.k has m bits above the point and k below; the numbers are i32 there and plain
 """
 
 from collections.abc import Iterable
-from math import floor, frexp
+from math import exp, floor, frexp
 from typing import Any
 
 import numpy as np
@@ -143,6 +143,9 @@ def _clamped(below: float, above: float | None) -> Any:
     def function(op: Any, values: Iterable[int]) -> list[int]:
         y = op.outputs[0]
         y_scale, y_zero = one_scale(y)
+        # The reference then only clamps, in the input's scale: the two would not agree.
+        if above is not None and (y_scale, y_zero) != one_scale(op.inputs[0]):
+            raise Unsupported("an output scale other than the input's", "equal scales")
         low, high = integer_range(y.dtype)
         low = max(low, y_zero + round_away(float(np.float32(below) / np.float32(y_scale))))
         if above is not None:
@@ -152,7 +155,67 @@ def _clamped(below: float, above: float | None) -> Any:
     return function
 
 
+def leaky_relu(op: Any, values: Iterable[int]) -> list[int]:
+    (x_scale, x_zero), (y_scale, y_zero) = one_scale(op.inputs[0]), one_scale(op.outputs[0])
+    low, high = integer_range(op.outputs[0].dtype)
+    above = multiplier_of(x_scale / y_scale)
+    slope = float(np.float32(op.options["alpha"]))
+    if slope < 0:
+        raise Unsupported(f"a slope of {slope:g}", "0 or more")
+    below = multiplier_of(x_scale * slope / y_scale)
+    results = [rescaled(q - x_zero, above if q >= x_zero else below) + y_zero for q in values]
+    return [min(max(r, low), high) for r in results]
+
+
+def elu(op: Any, values: Iterable[int]) -> list[int]:
+    """In float32, as the reference makes its table."""
+    (x_scale, x_zero), (y_scale, y_zero) = one_scale(op.inputs[0]), one_scale(op.outputs[0])
+    one = np.float32
+    inverse = one(1) / one(y_scale)
+    results = []
+    for q in values:
+        real = one(x_scale) * one(q - x_zero)
+        real = one(one(exp(float(real))) - one(1)) if real < 0 else real
+        results.append(min(max(round_away(float(real * inverse)) + y_zero, -128), 127))
+    return results
+
+
+def hard_swish(op: Any, values: Iterable[int]) -> list[int]:
+    """x * min(6, max(0, x + 3)) / 6 in 16 bits: x on a finer scale, times a multiplier that goes from 0 to 1."""
+    (x_scale, x_zero), (y_scale, y_zero) = one_scale(op.inputs[0]), one_scale(op.outputs[0])
+    one = np.float32
+    fine = one(1 / 128) * one(x_scale)
+
+    def short(ratio: Any) -> tuple[int, int]:
+        multiplier, shift = multiplier_of(float(ratio))
+        return (0x7FFF if multiplier >= ONE_Q0 - (1 << 15) else multiplier + (1 << 15) >> 16), shift
+
+    def high_16(a: int, b: int) -> int:
+        return 32767 if a == b == -32768 else a * b + (1 << 14) >> 15
+
+    def clamped(v: int) -> int:
+        return min(max(v, -32768), 32767)
+
+    (out, out_shift), (ramp, ramp_shift) = short(fine / one(y_scale)), short(fine / one(3 / 32768))
+    if out_shift > 0:
+        raise Unsupported(f"an output scale of {y_scale:g} for {x_scale:g}", "a coarser output")
+    results = []
+    for q in values:
+        v = (q - x_zero) * 128
+        part = clamped(v << max(ramp_shift - 1, 0)) if ramp_shift > 0 else v
+        part = high_16(part, ramp)
+        part = clamped(part << 1) if ramp_shift > 0 else round_shift(part, -ramp_shift)
+        part = part + (1 << 15) >> 1
+        product = part * high_16(v, out)
+        whole = round_shift(abs(product) // (1 << 15) * (1 if product >= 0 else -1), -out_shift)
+        results.append(min(max(whole + y_zero, -128), 127))
+    return results
+
+
 FUNCTIONS = {
+    "ELU": elu,
+    "HARD_SWISH": hard_swish,
+    "LEAKY_RELU": leaky_relu,
     "LOGISTIC": logistic,
     "QUANTIZE": requantized,
     "RELU": _clamped(0.0, None),

@@ -1,4 +1,4 @@
-"""CONCATENATION of any type along one axis: row by row, a piece of each input.
+"""CONCATENATION and PACK of any type along one axis: row by row, a piece of each input.
 
     y[r] = x0[r] x1[r] ...
 
@@ -88,5 +88,5 @@ def plan_join(op: Any, axis: int) -> Any:
 
 
 def plan(op: Any) -> Any:
-    """The step for a CONCATENATION. Plain Python."""
-    return plan_join(op, op.options["axis"] % max(len(op.outputs[0].shape), 1))
+    """The step for a CONCATENATION or a PACK. Plain Python."""
+    return plan_join(op, op.options["axis"])

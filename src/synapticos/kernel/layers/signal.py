@@ -110,7 +110,7 @@ def plan(op: Any) -> Any:
     """The step for one of the three. Plain Python."""
     from synapticos.kernel.layers import variants
 
-    x, y, o = op.inputs[0], op.outputs[0], op.options
+    x, o = op.inputs[0], op.options
     n = x.elements
     if op.kind == "SignalWindow":
         variant, params = variants.SIGNAL_WINDOW, pack(SignalParams, n=n, shift=o["shift"])

@@ -14,6 +14,7 @@ from synapticos.kernel.layers.average_pool import average_pool_run, average_pool
 from synapticos.kernel.layers.concat import concat_run, concat_validate
 from synapticos.kernel.layers.conv import conv_run, conv_validate
 from synapticos.kernel.layers.conv_1x1 import conv_1x1_run, conv_1x1_validate
+from synapticos.kernel.layers.conv_groups import conv_groups_run, conv_groups_validate
 from synapticos.kernel.layers.convert import (
     cast_run, cast_validate, dequantize_run, dequantize_validate, quantize_run, quantize_validate, rescale_run,
     rescale_validate,
@@ -24,6 +25,7 @@ from synapticos.kernel.layers.dense_f32 import dense_f32_run, dense_f32_validate
 from synapticos.kernel.layers.depthwise import depthwise_run, depthwise_validate
 from synapticos.kernel.layers.depthwise_3x3 import depthwise_3x3_run, depthwise_3x3_validate
 from synapticos.kernel.layers.elements_f32 import elements_f32_run, elements_f32_validate
+from synapticos.kernel.layers.elements_i8 import elements_i8_run, elements_i8_validate
 from synapticos.kernel.layers.elements_i32 import elements_i32_run, elements_i32_validate
 from synapticos.kernel.layers.filter_bank import (
     bank_log_run, bank_log_validate, bank_pcan_run, bank_pcan_validate, bank_root_run, bank_root_validate, bank_run,
@@ -35,8 +37,12 @@ from synapticos.kernel.layers.lstm import lstm_run, lstm_validate
 from synapticos.kernel.layers.max_pool import max_pool_run, max_pool_validate
 from synapticos.kernel.layers.pad import pad_run, pad_validate
 from synapticos.kernel.layers.pick import pick_run, pick_validate
+from synapticos.kernel.layers.reduce import reduce_f32_run, reduce_f32_validate, reduce_i8_run, reduce_i8_validate
 from synapticos.kernel.layers.requantize import requantize_run, requantize_validate
+from synapticos.kernel.layers.resize import resize_f32_run, resize_f32_validate, resize_i8_run, resize_i8_validate
 from synapticos.kernel.layers.rfft import rfft_run, rfft_validate
+from synapticos.kernel.layers.rows_f32 import rows_f32_run, rows_f32_validate
+from synapticos.kernel.layers.scatter import scatter_f32_run, scatter_f32_validate, scatter_i8_run, scatter_i8_validate
 from synapticos.kernel.layers.signal import (
     signal_energy_run, signal_energy_validate, signal_scale_run, signal_scale_validate, signal_window_run,
     signal_window_validate,
@@ -45,6 +51,7 @@ from synapticos.kernel.layers.softmax import softmax_run, softmax_validate
 from synapticos.kernel.layers.softmax_wide import softmax_wide_run, softmax_wide_validate
 from synapticos.kernel.layers.squash import squash_run, squash_validate
 from synapticos.kernel.layers.svdf import svdf_run, svdf_validate
+from synapticos.kernel.layers.unary_f32 import unary_f32_run, unary_f32_validate
 from synapticos.kernel.layers.window_f32 import (
     average_pool_f32_run, average_pool_f32_validate, conv_f32_run, conv_f32_validate, depthwise_f32_run,
     depthwise_f32_validate, max_pool_f32_run, max_pool_f32_validate,
@@ -75,7 +82,9 @@ VALIDATES = [
     depthwise_f32_validate, average_pool_f32_validate, max_pool_f32_validate, dense_f32_validate, join_validate,
     lstm_validate, squash_validate, elements_i32_validate, signal_window_validate, signal_scale_validate,
     signal_energy_validate, rfft_validate, bank_validate, bank_root_validate, bank_subtract_validate, bank_pcan_validate,
-    bank_log_validate,
+    bank_log_validate, elements_i8_validate, reduce_i8_validate, reduce_f32_validate, unary_f32_validate,
+    rows_f32_validate, resize_i8_validate, resize_f32_validate, scatter_i8_validate, scatter_f32_validate,
+    conv_groups_validate,
 ]  # fmt: skip
 RUNS = [
     absent_run, dense_run, conv_run, conv_1x1_run, depthwise_run, depthwise_3x3_run, add_run, pad_run, max_pool_run,
@@ -84,6 +93,8 @@ RUNS = [
     softmax_wide_run, elements_f32_run, conv_f32_run, depthwise_f32_run, average_pool_f32_run, max_pool_f32_run,
     dense_f32_run, join_run, lstm_run, squash_run, elements_i32_run, signal_window_run, signal_scale_run,
     signal_energy_run, rfft_run, bank_run, bank_root_run, bank_subtract_run, bank_pcan_run, bank_log_run,
+    elements_i8_run, reduce_i8_run, reduce_f32_run, unary_f32_run, rows_f32_run, resize_i8_run, resize_f32_run,
+    scatter_i8_run, scatter_f32_run, conv_groups_run,
 ]  # fmt: skip
 
 VALIDATE = table(LayerValidate, VALIDATES, open=True)

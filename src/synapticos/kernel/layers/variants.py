@@ -49,6 +49,16 @@ BANK_ROOT = 37
 BANK_SUBTRACT = 38
 BANK_PCAN = 39
 BANK_LOG = 40
+ELEMENTS_I8 = 41
+REDUCE_I8 = 42
+REDUCE_F32 = 43
+UNARY_F32 = 44
+ROWS_F32 = 45
+RESIZE_I8 = 46
+RESIZE_F32 = 47
+SCATTER_I8 = 48
+SCATTER_F32 = 49
+CONV_GROUPS_I8 = 50
 
 VARIANTS = {
     number: name.lower() for name, number in list(globals().items()) if name.isupper() and isinstance(number, int)

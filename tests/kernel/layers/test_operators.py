@@ -1,0 +1,56 @@
+"""Each operator on all three engines, and against the reference kernels where they are installed."""
+
+import numpy as np
+import pytest
+from layer_calls import Judge, Running, compiled
+from operator_models import OPERATORS, space_to_batch_model
+
+# Units in the last place that e**x, tanh and the logarithm may be off together with the reference's own; all else is exact.
+ULP = {"logistic": 2, "tanh": 2, "elu": 2, "softmax_f32": 6, "log_softmax_f32": 8}
+
+
+def distance(a: np.ndarray, b: np.ndarray) -> int:
+    """The largest distance of two arrays: floats between the two plus one, or the integers' difference."""
+    if a.dtype != np.float32:
+        return int(np.abs(a.astype(np.int64) - b.astype(np.int64)).max())
+    apart = np.abs(a.view(np.int32).astype(np.int64) - b.view(np.int32).astype(np.int64))
+    return int(np.where(a == b, 0, apart).max())
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", OPERATORS)
+def test_an_operator_is_the_same_everywhere_and_as_the_reference(e, name, seed):
+    model = OPERATORS[name](np.random.default_rng([seed, 7]))
+    made = compiled(model.data)
+    running = Running(e, made, model.inputs)
+    running.run(tiles=2)
+    answers = Judge(model.data).run(made.graph, model.inputs) if Judge is not None else {}
+    for op in made.graph.ops:
+        for y in op.outputs:
+            got = running.tensor(y)  # fails if two engines differ in a byte
+            if answers:
+                wanted = answers[y.number].reshape(y.shape)
+                assert distance(got, wanted) <= (ULP.get(name, 0) if y.dtype == "float32" else 0), f"{name}: {op}"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_space_to_batch_adds_is_real_zero(e, seed):
+    model, wanted = space_to_batch_model(np.random.default_rng(seed), 1)
+    made = compiled(model.data)
+    running = Running(e, made, model.inputs)
+    running.run()
+    assert np.array_equal(running.tensor(made.graph.outputs[0]), wanted)
+
+
+def test_every_form_that_the_reader_takes_is_in_some_test():
+    """A new row of the reader's table needs a model here, in `layer_models`, or among the whole networks."""
+    from synapticos.importers.tflite import OPERATORS as ROWS
+
+    elsewhere = {
+        "ASSIGN_VARIABLE", "AVERAGE_POOL_2D", "CALL_ONCE", "CONV_2D", "DEPTHWISE_CONV_2D", "EXPAND_DIMS",
+        "FULLY_CONNECTED", "MAX_POOL_2D", "READ_VARIABLE", "RELU_N1_TO_1", "RESHAPE", "SOFTMAX", "SQUEEZE",
+        "UNIDIRECTIONAL_SEQUENCE_LSTM", "VAR_HANDLE",
+    }  # fmt: skip
+    names = {name.removesuffix("_f32").rstrip("_") for name in OPERATORS} | {"batch_to_space_nd", "space_to_batch_nd"}
+    missing = [k for k in ROWS if k not in elsewhere and not k.startswith("Signal") and k.lower() not in names]
+    assert not missing
