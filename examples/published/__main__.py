@@ -11,7 +11,7 @@ from synapticos.emulator import Machine
 from synapticos.engine import Build
 from synapticos.errors import UserError
 from synapticos.host.firmware import link_program
-from synapticos.kernel.stages.tables import BUILTINS, stage_rows
+from synapticos.kernel.stages.tables import stage_tables
 
 SAMPLES = {"hello_inference": hello_inference, "face_detection": face_detection}
 
@@ -29,7 +29,7 @@ def main() -> int:
         print(engine.board.take_console().decode(), end="")
         return int(code)
     board = boards.find(given.board)
-    tables = {BUILTINS: stage_rows(program.PROCESSORS)}
+    tables = stage_tables(program.PROCESSORS)
     made = Program.of([program.main], {}, 4, tables)  # type: ignore[list-item]
     elf, _ = link_program(made, program.main, board, toolchain.find(board.target))
     done = qemu.run(board, elf) if given.emulator == "qemu" else Machine(elf, board).run()

@@ -1,7 +1,7 @@
 """An app compiled: tables, containers and the functions of its stages, with all sizes known.
 
 `compile_app` plans the arena as the kernel's boot will lay it out, and boot compares:
-models' persistent bytes, a result buffer for each job slot, a frame for each class, scratch.
+models' persistent bytes, stages' states, a result buffer for each job slot, a frame for each class, scratch.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from synapticos.kernel.kernel import Kernel
 from synapticos.kernel.layers import tables as layer_tables
 from synapticos.kernel.npu import BACKEND_CPU
 from synapticos.kernel.run import APP_STAGES
-from synapticos.kernel.stages.tables import BUILTINS, KINDS, ROWS, stage_rows
+from synapticos.kernel.stages.tables import KINDS, ROWS, stage_tables
 from synapticos.kernel.tensor import MAX_STAGE_INPUTS, DType, Tensor
 from synapticos.model.graph import short
 
@@ -78,14 +78,15 @@ class Image:
     result_bytes: int
     frames: list[int]
     persistent: int
+    states: int  # bytes that stages keep, each rounded up
     scratch: int
     layers: int
     jobs: list[JobDecl] = field(default_factory=list)
 
     @property
     def arena_bytes(self) -> int:
-        """Persistent, results, frames and scratch."""
-        return _up(self.persistent) + self.result_bytes * self.slots + sum(self.frames) + self.scratch
+        """Persistent, states, results, frames and scratch."""
+        return _up(self.persistent) + self.states + self.result_bytes * self.slots + sum(self.frames) + self.scratch
 
     def shortages(self) -> list[str]:
         """What of the app's own budget for the arena is not enough: needed, available, missing, and what is alive at the peak."""
@@ -134,7 +135,7 @@ class Image:
             APP_STAGES: self.stages,
             layer_tables.VALIDATE: layer_tables.validate_functions(self.variants),
             layer_tables.RUN: layer_tables.run_functions(self.variants),
-            BUILTINS: stage_rows(used),
+            **stage_tables(used),
         }
 
     def build(self) -> Any:
@@ -186,6 +187,7 @@ def compile_app(app: App, *, slots: int | None = None, enforce: bool = True) -> 
         results,
         frames,
         persistent,
+        sum(_up(row.get("state_bytes", 0)) for row in writer.stage_rows),
         _up(max((made.scratch_bytes for made in compiled), default=0)),
         max((len(made.info.layers) for made in compiled), default=1),
         list(app.jobs),
@@ -261,7 +263,7 @@ class _Writer:
             config = step.binding.pack()
             if config:
                 row |= self.config(config)
-            row |= {"first_bind": len(self.binds), "binds": len(step.binding.arrays)}
+            row |= {"first_bind": len(self.binds), "binds": len(step.binding.arrays), "state_bytes": step.binding.state_bytes}
             self.binds += [i for _, i in step.binding.arrays]
         elif step.host is not None:
             row |= {"kind": rows.ROW_HOST, "number": len(self.host_stages)}
@@ -316,7 +318,7 @@ class _Writer:
         section("stages_at", _rows(rows.StageRow, self.stage_rows), 4)
         section("binds_at", b"".join(b.to_bytes(2, "little") for b in self.binds), 4)
         del places["configs"]
-        frames, place = [], _up(image.persistent) + image.result_bytes * image.slots
+        frames, place = [], _up(image.persistent) + image.states + image.result_bytes * image.slots
         for size in image.frames:
             frames.append({"at": place if size else 0, "bytes": size})
             place += size

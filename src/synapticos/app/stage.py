@@ -1,7 +1,8 @@
 """A user's stages: `@syn.stage` in typed Python, compiled into the firmware; `@syn.host_stage` in NumPy, host only.
 
 A stage's parameters bind by name. Those named after tensors of the step before get the tensors; `<tensor>_scale: f32`
-and `<tensor>_zero: i32` their quantisation; `<tensor>_rows: u32` how many rows a tensor of `Rows` has; `out` is the result's memory; `cfg` a struct that `.stage(f, ...)` fills.
+and `<tensor>_zero: i32` their quantisation; `<tensor>_rows: u32` how many rows a tensor of `Rows` has; `out` is the result's memory; `cfg` a struct that `.stage(f, ...)` fills; `state` a struct that
+keeps its values from run to run and begins with zeros.
 The kernel calls every stage alike, so for each use of a stage the build writes an adapter: a few lines of
 kernel-Python that check sizes, take the operands out of the call, and set the result's shape.
 """
@@ -163,12 +164,17 @@ class Binding:
     words: dict[str, str]  # parameter: what it is in the call, where the model says it as it runs
     config: list[tuple[str, str, Any]]  # name, type, value, of those that are known now
     cfg: tuple[Any, dict[str, Any]] | None  # struct and field values
+    state: Any = None  # struct
     adapter: Any = None  # lang Function
     args: Any = None  # its struct of configuration
 
     @property
     def name(self) -> str:
         return self.stage.__name__
+
+    @property
+    def state_bytes(self) -> int:
+        return lang.sizeof(self.state) if self.state is not None else 0
 
     def pack(self) -> bytes:
         if self.args is None:
@@ -186,8 +192,9 @@ def bind(
     where = f'pipeline "{pipeline}": stage {stage.__name__}'
     there = ", ".join(f"{s.name} ({s})" for s in before)
     parameters = {p.name: p for p in stage.parameters}
-    if "state" in parameters:
-        raise UserError(f'{where}: "state" is not yet supported; keep what you need in the result')
+    state = parameters.pop("state", None)
+    if state is not None and state.kind != "struct":
+        raise UserError(f"{where}: state must be a struct of yours: @syn.struct class State with a line per value to keep")
     out = parameters.pop("out", None)
     if out is None or out.kind != "array":
         raise UserError(f"{where}: has no out; add one for its result, like out: Shaped[Array[f32], 64, 6]")
@@ -259,7 +266,7 @@ def bind(
     elif cfg:
         raise UserError(f"{where}: takes no {next(iter(cfg))}: give it a cfg parameter, a struct with that field")
     output = Spec("out", out.shape, WIDTHS[out.element], rows=stage.gives_rows)
-    return Binding(stage, app, arrays, before, out, output, live, config, holding)
+    return Binding(stage, app, arrays, before, out, output, live, config, holding, state and state.annotation)
 
 
 def write_adapter(binding: Binding, number: int) -> Any:
@@ -317,6 +324,14 @@ def _write(binding: Binding, name: str) -> None:
         ]
         operands |= {n: f"args.{n}" for n, _, _ in binding.config}
         operands["cfg"] = "args.cfg"
+    if binding.state is not None:
+        body += [
+            "    state = call.state",
+            f"    if state is None or call.state_bytes != {binding.state_bytes}:",
+            "        return Status.INVAL",
+            "    kept = view(State, state)",
+        ]
+        operands["state"] = "kept"
     size = binding.output.bytes
     kind = hold("out", out)
     operands["out"] = "y.data"
@@ -345,6 +360,7 @@ def _write(binding: Binding, name: str) -> None:
     file = f"{name}.py"
     # The size of the arguments is known only once their struct exists, and stands in the text as a number.
     trial = {"__name__": f"synapticos_app.{name}", "user_stage": stage.function, "Config": binding.cfg and binding.cfg[0]}
+    trial["State"] = binding.state
     if f"class {camel}Args" in source:
         space = dict(trial)
         _execute("\n".join([*head, *holders]), file, space)
