@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from synapticos.kernel.fmath import f32_exp as exp  # noqa: F401
     from synapticos.kernel.fmath import f32_log as log  # noqa: F401
     from synapticos.kernel.fmath import f32_sqrt as sqrt  # noqa: F401
+    from synapticos.kernel.stages.features import librosa as librosa
     from synapticos.kernel.status import Status as Status
     from synapticos.kernel.tensor import Tensor as Tensor
     from synapticos.lang import Array as Array
@@ -52,6 +53,7 @@ _WHERE = {
     "synapticos.host": ("Runtime", "Job"),
     "synapticos.errors": ("UserError", "KernelError"),
     "synapticos.kernel.fmath": ("exp", "log", "sqrt"),
+    "synapticos.kernel.stages.features": ("librosa",),
     "synapticos.kernel.status": ("Status",),
     "synapticos.kernel.tensor": ("Tensor",),
     "synapticos.lang": (

@@ -26,6 +26,7 @@ MAX_STAGES = 8
 
 NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_]{0,22}$")
 Channels = str
+PUBLISHED_RESIZE = [("stretch", "bilinear", rule, None) for rule in (None, "align_corners")]
 
 
 def check_name(name: str, what: str) -> str:
@@ -71,13 +72,53 @@ class Pipeline:
     def _builtin(self, name: str, **config: Any) -> "Pipeline":
         return self._add(builtin_step(self.name, name, self.specs, config))
 
-    def fit(self, model: ModelFile) -> "Pipeline":
-        """Resize, normalise and quantise a picture to what `model` wants, in one pass."""
-        return self._builtin("fit", model=model)
+    def fit(
+        self, model: ModelFile, *, mode: str = "stretch", method: str = "bilinear", coordinates: str | None = None,
+        fill: int | tuple[int, ...] = 0, roi: tuple[int, int, int, int] | None = None,
+    ) -> "Pipeline":  # fmt: skip
+        """Resize, normalise and quantise a picture to what `model` wants. How it is resized: see `resize`."""
+        if (mode, method, coordinates, roi) in PUBLISHED_RESIZE:
+            return self._builtin("fit", model=model)
+        width, height = model.input.shape[2:0:-1] if len(model.input.shape) == 4 else (0, 0)
+        self.resize(width, height, mode=mode, method=method, coordinates=coordinates, fill=fill, roi=roi)
+        return self.encode(model)
 
-    def resize(self, width: int, height: int) -> "Pipeline":
-        """Bilinear, corners on corners."""
-        return self._builtin("resize", width=width, height=height)
+    def encode(self, model: ModelFile) -> "Pipeline":
+        """Normalise and quantise a picture of the right size to what `model` wants, in one pass."""
+        return self._builtin("normalize_quantize", model=model)
+
+    def resize(
+        self, width: int, height: int, *, method: str = "bilinear", coordinates: str | None = None, mode: str = "stretch",
+        fill: int | tuple[int, ...] = 0, roi: tuple[int, int, int, int] | None = None,
+    ) -> "Pipeline":  # fmt: skip
+        """To another size: `method` nearest, bilinear or area; `coordinates` align_corners (for bilinear, unless said
+        otherwise), half_pixel or asymmetric; `mode` stretch, crop or letterbox (with `fill` beside the picture), of all
+        or of a part `roi` = (x, y, width, height)."""
+        if (mode, method, coordinates, roi) in PUBLISHED_RESIZE:
+            return self._builtin("resize", width=width, height=height)
+        return self._builtin(
+            "scale", width=width, height=height, method=method, coordinates=coordinates, mode=mode, fill=fill, roi=roi
+        )
+
+    def colour(
+        self, source: str, target: str, *, video: bool = False, roi: tuple[int, int, int, int] | None = None
+    ) -> "Pipeline":
+        """From grey, rgb, bgr, rgba, rgb565, rgb565_swapped, yuyv or uyvy (`video`: in the narrow range) to grey, rgb or
+        bgr, of all or of a part."""
+        return self._builtin("colour", source=source, target=target, video=video, roi=roi)
+
+    def map_boxes(self, units: str = "pixels") -> "Pipeline":
+        """Boxes in pixels (or fractions) of the network's picture become boxes in pixels of the source's."""
+        return self._builtin("map_boxes", units=units, steps=list(self.steps))
+
+    def features(
+        self, model: ModelFile | None = None, description: dict[str, Any] | None = None, *, rows: int | None = None
+    ) -> "Pipeline":
+        """Sound to the features that `model` was trained on, and to its int8 if it takes that. With `rows`, of a stream:
+        what came since the last time goes in, the latest `rows` frames come out."""
+        name = "features" if rows is None else "stream_features"
+        self._builtin(name, model=model, description=description, rows=rows)
+        return self.quantize(model) if model is not None and model.input.dtype == "int8" else self
 
     def normalize(self, mean: float | tuple[float, ...] = 127.5, std: float | tuple[float, ...] = 127.5) -> "Pipeline":
         """(pixel - mean) / std, for each channel."""
@@ -110,9 +151,15 @@ class Pipeline:
         """The places of the `k` largest values, and the values, largest first."""
         return self._builtin("top_k", k=k)
 
-    def nms(self, iou: float = 0.5, score: float = 0.0, max_boxes: int = 10) -> "Pipeline":
-        """Of boxes (x1, y1, x2, y2, score, class) that overlap by more than `iou`, keep the one with the best score."""
-        return self._builtin("nms", iou=iou, score=score, max_boxes=max_boxes)
+    def nms(
+        self, iou: float = 0.5, score: float = 0.0, max_boxes: int = 10, *, any_class: bool = False, soft: str | None = None,
+        sigma: float = 0.5,
+    ) -> "Pipeline":  # fmt: skip
+        """Of boxes (x1, y1, x2, y2, score, class) of a class (or of any) that overlap by more than `iou`, keep the one with
+        the best score; `soft` linear or gaussian only weakens the others."""
+        if not any_class and soft is None:
+            return self._builtin("nms", iou=iou, score=score, max_boxes=max_boxes)
+        return self._builtin("suppress", iou=iou, score=score, max_boxes=max_boxes, any_class=any_class, soft=soft, sigma=sigma)
 
     def stage(self, function: "Stage[Any, Any] | HostStage", **cfg: Any) -> "Pipeline":
         """A function of your own; keywords fill its `cfg`."""
@@ -178,14 +225,16 @@ class App:
         outputs: tuple[str, ...] | None = None,
         mean: float | tuple[float, ...] | None = None,
         std: float | tuple[float, ...] | None = None,
+        features: dict[str, Any] | None = None,
     ) -> ModelFile:
-        """A network. `outputs` gives its output tensors names of your own; `mean` and `std` say what pixels it was trained on."""
+        """A network. `outputs` gives its output tensors names of your own; `mean` and `std` say what pixels it was trained
+        on, `features` what sound (`syn.librosa(...)`; a MODEL.features.json beside the file says it too)."""
         path = self._path(file)
         assert path is not None
         name = check_name(name or re.sub(r"\W", "_", path.stem)[:23], "model")
         if any(m.name == name for m in self.models):
             raise UserError(f'model "{name}": declared twice; give one another name: app.model(..., name="other")')
-        model = ModelFile(path, name, outputs, mean, std)
+        model = ModelFile(path, name, outputs, mean, std, features)
         self.models.append(model)
         return model
 

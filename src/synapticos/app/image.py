@@ -23,7 +23,7 @@ from synapticos.kernel.kernel import Kernel
 from synapticos.kernel.layers import tables as layer_tables
 from synapticos.kernel.npu import BACKEND_CPU
 from synapticos.kernel.run import APP_STAGES
-from synapticos.kernel.stages.tables import KINDS, ROWS, stage_tables
+from synapticos.kernel.stages.tables import KINDS, ROWS, scratch_size, stage_tables, state_size
 from synapticos.kernel.tensor import MAX_STAGE_INPUTS, DType, Tensor
 from synapticos.model.graph import short
 
@@ -188,7 +188,7 @@ def compile_app(app: App, *, slots: int | None = None, enforce: bool = True) -> 
         frames,
         persistent,
         sum(_up(row.get("state_bytes", 0)) for row in writer.stage_rows),
-        _up(max((made.scratch_bytes for made in compiled), default=0)),
+        _up(max([writer.scratch, *(made.scratch_bytes for made in compiled)])),
         max((len(made.info.layers) for made in compiled), default=1),
         list(app.jobs),
     )
@@ -206,6 +206,7 @@ class _Writer:
         self.stages: list[Any] = []
         self.host_stages: list[tuple[HostStage, Spec]] = []
         self.stage_rows: list[dict[str, Any]] = []
+        self.scratch = 0  # the most that a built-in needs
         self.pipeline_rows: list[dict[str, Any]] = []
         self.configs: list[bytes] = []
         self.binds: list[int] = []
@@ -256,7 +257,10 @@ class _Writer:
             number = KINDS[step.name]
             row |= {"kind": rows.ROW_BUILTIN, "number": number}
             if step.config is not None:
-                row |= self.config(lang.pack(ROWS[number].config, **step.config))
+                config = lang.pack(ROWS[number].config, **step.config)
+                row |= self.config(config)
+                row["state_bytes"] = state_size(number, config, len(config))
+                self.scratch = max(self.scratch, scratch_size(number, config, len(config)))
         elif step.binding is not None:
             row |= {"kind": rows.ROW_APP, "number": len(self.stages)}
             self.stages.append(write_adapter(step.binding, len(self.stages)))

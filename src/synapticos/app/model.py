@@ -21,6 +21,15 @@ class ModelFile:
     output_names: tuple[str, ...] | None = None
     mean: Numbers = None
     std: Numbers = None
+    features: dict[str, Any] | None = None  # as the app states them
+
+    @cached_property
+    def front_end(self) -> dict[str, Any] | None:
+        """The features that it was trained on, as the app and the file beside it say; None if nobody says."""
+        from synapticos.app.sound import agree, beside, read_features
+
+        file = beside(self.path).name
+        return agree(f'model "{self.name}"', (file, read_features(self.path)), ("the app", self.features))
 
     @cached_property
     def graph(self) -> Any:

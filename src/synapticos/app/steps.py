@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
+from synapticos.app import pictures, sound
 from synapticos.app.model import ModelFile
 from synapticos.app.spec import Spec
 from synapticos.app.stage import Binding, HostStage, Stage, bind
@@ -180,6 +181,27 @@ def _nms(where: str, x: Spec, given: dict[str, Any]) -> tuple[Spec, dict[str, An
     return Spec("boxes", (min(most, x.bytes // 24), 6), "float32", rows=True), config
 
 
+def _suppress(where: str, x: Spec, given: dict[str, Any]) -> tuple[Spec, dict[str, Any]]:
+    output, config = _nms(where, x, given)
+    ways = {None: 0, "linear": 1, "gaussian": 2}
+    if given["soft"] not in ways:
+        raise UserError(f"{where}: soft is linear or gaussian, not {given['soft']!r}")
+    sigma = _real(where, "sigma", given["sigma"])
+    if sigma <= 0 or (given["soft"] and config["score_threshold"] < 0):
+        raise UserError(f"{where}: sigma is above 0, and for soft ways score is 0 or more")
+    return output, config | {"sigma": sigma, "method": ways[given["soft"]], "any_class": int(given["any_class"])}
+
+
+def _scale(where: str, x: Spec, given: dict[str, Any]) -> tuple[Spec, dict[str, Any]]:
+    _resize(where, x, given)
+    return pictures.scale(where, x, given)
+
+
+def _encode(where: str, x: Spec, given: dict[str, Any]) -> tuple[Spec, dict[str, Any]]:
+    _picture(where, x)
+    return pictures.encode(where, x, given)
+
+
 BUILTINS: dict[str, Callable[[str, Spec, dict[str, Any]], tuple[Spec, dict[str, Any] | None]]] = {
     "fit": _fit,
     "resize": _resize,
@@ -190,4 +212,11 @@ BUILTINS: dict[str, Callable[[str, Spec, dict[str, Any]], tuple[Spec, dict[str, 
     "argmax": _argmax,
     "top_k": _top_k,
     "nms": _nms,
+    "suppress": _suppress,
+    "scale": _scale,
+    "colour": pictures.colour,
+    "normalize_quantize": _encode,
+    "map_boxes": pictures.map_boxes,
+    "features": sound.features,
+    "stream_features": sound.stream_features,
 }

@@ -1,0 +1,99 @@
+"""Sound on its way into a network: the description of its features, which travels with the model's file.
+
+A network hears only what it was trained on. `person.tflite` may have `person.features.json` beside it, and an app may
+state what it thinks; where two descriptions differ, the field that differs is named.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from synapticos.app.spec import Spec
+from synapticos.errors import UserError
+from synapticos.kernel.stages.features import WORDS, FeatureConfig, differences, feature_frames, feature_width, is_features
+from synapticos.kernel.stages.stream import is_stream
+from synapticos.lang import pack
+
+Description = dict[str, Any]
+
+
+def beside(model: Path) -> Path:
+    """Where a model's description lies."""
+    return model.with_suffix(".features.json")
+
+
+def write_features(model: Path, description: Description) -> None:
+    """Store a description beside its model, in words."""
+    words = {name: WORDS[name][value] if name in WORDS else value for name, value in description.items()}
+    beside(model).write_text(json.dumps(words, indent=1) + "\n")
+
+
+def read_features(model: Path) -> Description | None:
+    """The description beside a model; None if there is none."""
+    file = beside(model)
+    if not file.is_file():
+        return None
+    try:
+        words = json.loads(file.read_text())
+        description = {n: WORDS[n].index(v) if n in WORDS else v for n, v in words.items()}
+        pack(FeatureConfig, **description)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UserError(f"{file}: is no description of features: {error}") from None
+    return description
+
+
+def agree(where: str, one: tuple[str, Description | None], other: tuple[str, Description | None]) -> Description | None:
+    """The description that two places share, or the only one. UserError names the fields in which they differ."""
+    (a_name, a), (b_name, b) = one, other
+    if a is None or b is None:
+        return a or b
+    found = differences(pack(FeatureConfig, **a), pack(FeatureConfig, **b))
+    if found:
+        raise UserError(f"{where}: {a_name} and {b_name} differ in {'; '.join(found)}")
+    return a
+
+
+def _description(where: str, given: dict[str, Any]) -> Description:
+    model, stated = given["model"], given["description"]
+    own = model.front_end if model is not None else None
+    description = agree(where, (f'model "{getattr(model, "name", "")}"', own), ("the pipeline", stated))
+    if description is None:
+        raise UserError(f"{where}: how was the model trained? app.model(..., features=syn.librosa(...)), or a file {beside(Path('MODEL')).name}")
+    return description
+
+
+def _samples(where: str, x: Spec) -> int:
+    if x.dtype not in ("float32", "int16") or len(x.squeezed) != 1:
+        raise UserError(f"{where}: takes sound (f32 or i16, one channel), the step before gives {x}")
+    return x.squeezed[0]
+
+
+def features(where: str, x: Spec, given: dict[str, Any]) -> tuple[Spec, dict[str, Any]]:
+    """Of a clip: what stands in x is all there is."""
+    n, description = _samples(where, x), _description(where, given)
+    e, config = _on_engine(description)
+    if not e(is_features, config):
+        raise UserError(f"{where}: no such features: a field of {description} is out of its range")
+    frames = e(feature_frames, config, n)
+    if frames == 0:
+        raise UserError(f"{where}: {n} samples are not one frame of {description['fft']}")
+    return Spec("features", (frames, e(feature_width, config)), "float32"), description
+
+
+def stream_features(where: str, x: Spec, given: dict[str, Any]) -> tuple[Spec, dict[str, Any]]:
+    """Of a stream: x is what came since the last time."""
+    _samples(where, x)
+    description, rows = _description(where, given), given["rows"]
+    e, config = _on_engine(description)
+    if not e(is_stream, config):
+        raise UserError(f"{where}: a stream has no end: its frames are not padded (center=False) and its range is not limited (top_db=None)")
+    if isinstance(rows, bool) or not isinstance(rows, int) or not 1 <= rows <= 4096:
+        raise UserError(f"{where}: rows is a whole number from 1 to 4096, not {rows!r}")
+    return Spec("features", (rows, e(feature_width, config)), "float32"), {"features": pack(FeatureConfig, **description), "rows": rows}
+
+
+def _on_engine(description: Description) -> tuple[Any, Any]:
+    from synapticos.engine import default_engine
+
+    e: Any = default_engine()
+    return e, e.new(FeatureConfig, **description)
