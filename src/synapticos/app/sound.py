@@ -5,12 +5,20 @@ state what it thinks; where two descriptions differ, the field that differs is n
 """
 
 import json
+from math import prod
 from pathlib import Path
 from typing import Any
 
 from synapticos.app.spec import Spec
 from synapticos.errors import UserError
-from synapticos.kernel.stages.features import WORDS, FeatureConfig, differences, feature_frames, feature_width, is_features
+from synapticos.kernel.stages.features import (
+    WORDS,
+    FeatureConfig,
+    differences,
+    feature_frames,
+    feature_width,
+    is_features,
+)
 from synapticos.kernel.stages.stream import is_stream
 from synapticos.lang import pack
 
@@ -77,7 +85,7 @@ def features(where: str, x: Spec, given: dict[str, Any]) -> tuple[Spec, dict[str
     frames = e(feature_frames, config, n)
     if frames == 0:
         raise UserError(f"{where}: {n} samples are not one frame of {description['fft']}")
-    return Spec("features", (frames, e(feature_width, config)), "float32"), description
+    return _shaped(given["model"], frames, e(feature_width, config)), description
 
 
 def stream_features(where: str, x: Spec, given: dict[str, Any]) -> tuple[Spec, dict[str, Any]]:
@@ -89,7 +97,15 @@ def stream_features(where: str, x: Spec, given: dict[str, Any]) -> tuple[Spec, d
         raise UserError(f"{where}: a stream has no end: its frames are not padded (center=False) and its range is not limited (top_db=None)")
     if isinstance(rows, bool) or not isinstance(rows, int) or not 1 <= rows <= 4096:
         raise UserError(f"{where}: rows is a whole number from 1 to 4096, not {rows!r}")
-    return Spec("features", (rows, e(feature_width, config)), "float32"), {"features": pack(FeatureConfig, **description), "rows": rows}
+    return _shaped(given["model"], rows, e(feature_width, config)), {"features": pack(FeatureConfig, **description), "rows": rows}
+
+
+def _shaped(model: Any, frames: int, width: int) -> Spec:
+    """Row after row, in the model's own shape where it takes as many numbers: many take them flat."""
+    shape = (frames, width)
+    if model is not None and prod(model.input.shape) == frames * width:
+        shape = model.input.shape
+    return Spec("features", shape, "float32")
 
 
 def _on_engine(description: Description) -> tuple[Any, Any]:
