@@ -35,7 +35,7 @@ def graphs(draw):
         top = draw(st.integers(0, 2))
         rows = draw(st.integers(1, (h + top - 1) // stride + 1))  # each window begins inside the padded picture
         y = tensor((1, rows, w, draw(st.integers(1, 24))))
-        return y, {"stride_h": stride, "pad_top": top}
+        return y, {"stride_h": stride, "pad_top": top, "filter_h": draw(st.integers(1, 4)), "dilation_h": draw(st.integers(1, 2))}
 
     def padded(x):
         pads = [[0, 0], *([draw(st.integers(0, 2)), draw(st.integers(0, 2))] for _ in range(3))]
@@ -99,22 +99,26 @@ def contents(graph):
 
 
 def rows_of(op):
-    """How a layer goes: for each row of its output, its length and the first byte of the input still to be read."""
+    """How a layer goes: for each row of its output where it begins, its length, and what of the input it reads: from, to."""
     x, y = op.inputs[0], op.outputs[0]
     if op.kind in ("CONV_2D", "MAX_POOL_2D"):
+        y_row, x_row = y.bytes // y.shape[1], x.bytes // x.shape[1]
         for row in range(y.shape[1]):
-            first = min(max(row * op.options["stride_h"] - op.options["pad_top"], 0), x.shape[1])
-            yield y.bytes // y.shape[1], first * (x.bytes // x.shape[1])
+            top = row * op.options["stride_h"] - op.options["pad_top"]
+            end = top + (op.options["filter_h"] - 1) * op.options["dilation_h"] + 1
+            first, end = (min(max(n, 0), x.shape[1]) for n in (top, end))
+            yield row * y_row, y_row, first * x_row, end * x_row
     elif op.kind == "PAD":
-        at = 0
+        at = to = 0
         (top, _), (left, _) = op.options["pads"][1:3]
         for row in range(y.shape[1]):
             for column in range(y.shape[2]):
-                yield y.shape[3], at
-                if 0 <= row - top < x.shape[1] and 0 <= column - left < x.shape[2]:
-                    at += x.shape[3]
+                copied = x.shape[3] if 0 <= row - top < x.shape[1] and 0 <= column - left < x.shape[2] else 0
+                yield to, y.shape[3], at, at + copied
+                at += copied
+                to += y.shape[3]
     else:
-        yield y.bytes, 0
+        yield 0, y.bytes, 0, x.bytes
 
 
 def run(graph, plan):
@@ -122,10 +126,10 @@ def run(graph, plan):
     held = contents(graph)
     memory = [0] * plan.peak
 
-    def check(tensor, start=0):
+    def check(tensor, start=0, end=None):
         if tensor in plan.places:
-            at = plan.places[tensor]
-            assert memory[at + start : at + tensor.bytes] == held[tensor][start:], f"{tensor} was overwritten"
+            at, end = plan.places[tensor], tensor.bytes if end is None else end
+            assert memory[at + start : at + end] == held[tensor][start:end], f"{tensor} was overwritten"
 
     for op in plan.steps:
         (y,) = op.outputs
@@ -135,16 +139,17 @@ def run(graph, plan):
             at = plan.places.get(x)
             if at is not None and at < to + y.bytes and to < at + x.bytes:
                 in_place = op.kind in IN_PLACE and at == to and x.bytes == y.bytes
-                assert in_place or (op.kind in TRAILING and at >= to)
+                assert in_place or (op.kind in TRAILING and (at <= to if op in plan.downwards else at >= to))
         for tensor in op.inputs[1:]:
             check(tensor)
         written = 0
-        for length, start in rows_of(op):
-            check(op.inputs[0], start)
-            memory[to + written : to + written + length] = held[y][written : written + length]
+        rows = list(rows_of(op))
+        for begin, length, start, end in reversed(rows) if op in plan.downwards else rows:
+            check(op.inputs[0], start, end)
+            memory[to + begin : to + begin + length] = held[y][begin : begin + length]
             x = plan.places.get(op.inputs[0])
-            if x is not None and op.kind in TRAILING:  # a row does not meet what it is made from
-                assert to + written + length <= x + start or x + op.inputs[0].bytes <= to or to + y.bytes <= x
+            if x is not None and op.kind in TRAILING and start != end:  # a row does not meet what it is made from
+                assert to + begin + length <= x + start or x + end <= to + begin
             written += length
         assert written == y.bytes
     for tensor in graph.outputs:
@@ -227,13 +232,13 @@ def test_the_frame_is_close_to_the_largest_set_alive(name, shared_models):
     path = shared_models / f"{name}.tflite"
     plan = compile_model(importers.load(path)).plan
     print(f"{name}: frame {plan.peak}, alive {plan.lower_bound}, all results {plan.total}, scratch {plan.scratch}")
-    assert plan.peak <= plan.lower_bound * 1.06
+    assert plan.peak == plan.lower_bound
 
 
 EXPECTED = {  # bytes of the frame, inputs not counted: they stay where the caller has them
     "hello_world_int8": 32,
-    "digits_cnn_int8": 2_304,
-    "person_detect_int8": 37_632,
+    "digits_cnn_int8": 2_176,
+    "person_detect_int8": 37_248,
     "face_blazeface_int8": 229_408,
 }
 
@@ -271,3 +276,16 @@ def test_the_ram_figure_is_exact():
     assert text.startswith("skip.tflite: needs ") and "\n" not in text
     for figure in (str(need), str(need - 1), error.layer, '"two" 1600'):
         assert figure in text
+
+
+def test_a_chain_of_windows_needs_no_more_than_its_widest_step():
+    """Rows upwards move a result down, rows downwards the next one up again."""
+    from make_test_model import Layers
+
+    m = Layers(9)
+    y = x = m.tensor("x", (1, 24, 5, 16), 0.05, 0)
+    for i in range(8):
+        y = m.depthwise(f"d{i}", y, 1, (3, 3))
+    plan = compile_model(importers.read(m.finish([x], [y]), "chain")).plan
+    assert plan.peak == plan.lower_bound == 24 * 80 + 2 * 80
+    assert len(plan.downwards) in (3, 4)

@@ -17,6 +17,7 @@ MAX_OPERANDS: Final[u32] = 8  # inputs and outputs of one step together
 MAX_RANK: Final[u32] = 4
 MAX_TENSORS: Final[u32] = 0xFFF0
 MAX_BYTES: Final[u32] = 0x10000000  # of a container and of each space: sums of two cannot wrap
+STEP_DOWN: Final[u16] = 1  # a step's flag: rows run from the last to the first, one by one
 NO_TENSOR: Final[u16] = 0xFFFF  # in a list: an optional input that is not there
 MAX_ANSWERS: Final[u32] = 4096
 HEADER_BYTES: Final[u32] = 128
@@ -161,6 +162,7 @@ class LayerCheck:
     scratch: u32  # bytes the step may use
     wanted: u32  # bytes that the layer takes, as far as `validate` has said by now
     rows: u32  # the step's last row + 1: at most this many rows must exist
+    down: bool  # rows run from the last to the first
     inputs: u32
     outputs: u32
     tensors: Ptr[u8]  # the tensor records

@@ -8,7 +8,8 @@ was given. Products and sums in these checks cannot wrap: counts are bounded fir
 from synapticos.lang import *
 from synapticos.kernel.container import (
     ALIGN, DTYPE_INT8, DTYPE_INT16, DTYPE_INT32, DTYPE_UINT8, HEADER_BYTES, MAGIC, MAX_ANSWERS, MAX_BYTES, MAX_OPERANDS, MAX_RANK,
-    MAX_TENSORS, NO_TENSOR, SPACE_CONSTS, SPACE_FRAME, SPACE_INPUT, SPACE_PERSISTENT, STEP_BYTES, TENSOR_BYTES, VERSION,
+    MAX_TENSORS, NO_TENSOR, SPACE_CONSTS, SPACE_FRAME, SPACE_INPUT, SPACE_PERSISTENT, STEP_BYTES, STEP_DOWN,
+    TENSOR_BYTES, VERSION,
     Header, LayerCall, LayerCheck, ModelMemory, Quant, StepRecord, TensorRecord,
 )  # fmt: skip
 from synapticos.kernel.crc import crc32
@@ -172,7 +173,7 @@ def step_status(m: ModelMemory, header: Header, step: StepRecord) -> Status:
         return Status.INVAL
     if step.row >= step.row_end:
         return Status.INVAL
-    if step.variant >= len(VALIDATE) or step.flags != 0:  # no flag has a meaning yet
+    if step.variant >= len(VALIDATE) or step.flags | STEP_DOWN != STEP_DOWN:  # no other flag has a meaning yet
         return Status.NOTSUP
     check = local(LayerCheck)
     check.params = m.container[header.params_at + step.params :]
@@ -180,6 +181,7 @@ def step_status(m: ModelMemory, header: Header, step: StepRecord) -> Status:
     check.consts = m.container[header.consts_at :]
     check.scratch = step.scratch
     check.rows = u32(step.row_end)
+    check.down = step.flags & STEP_DOWN != 0
     check.inputs = inputs
     check.outputs = outputs
     check.tensors = m.container[header.tensors_at :]
@@ -346,7 +348,7 @@ def cpu_output(m: ModelMemory, i: u32, y: Tensor, quant: Quant) -> Status:
 
 @fn
 def cpu_run(m: ModelMemory, step: u32, row: u32, row_end: u32) -> Status:
-    """Run rows row..row_end-1 of a step, counted from the step's first.
+    """Run rows row..row_end-1 of a step, counted from the step's first, or from its last where they run downwards.
 
     Returns what the layer says; INVAL for a step or rows that there are not; NOMEM if `m` gives a space too little
     memory. Then nothing was written.
@@ -387,4 +389,12 @@ def cpu_run(m: ModelMemory, step: u32, row: u32, row_end: u32) -> Status:
                 if end > m.persistent_bytes:
                     return Status.NOMEM
                 call.data[i] = m.persistent[tensor.offset : end]
-    return RUN[record.variant](call)
+    if record.flags & STEP_DOWN == 0:
+        return RUN[record.variant](call)
+    for i in range(row, row_end):
+        call.row_end = u32(record.row_end) - i
+        call.row = call.row_end - 1
+        status = RUN[record.variant](call)
+        if status != Status.OK:
+            return status
+    return Status.OK

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from synapticos.kernel.layers import IN_PLACE
 from synapticos.model.graph import Graph, Tensor
 from synapticos.model.optimise import ALIGN, Program
-from synapticos.model.overlap import lead
+from synapticos.model.overlap import Leads, leads
 
 BEAM = 24  # partial orders kept
 MAX_STEPS = 400  # above, the order of the file stands
@@ -33,8 +33,8 @@ class Flow:
     users: list[set[int]]  # for each buffer: the steps that touch it
     kept: set[int]  # buffers that outlive the last step
     in_place: list[list[int]]  # for each step: inputs that its result may take over, if they end there
-    trails: list[tuple[int, int] | None]  # for each step: an input that its result may run into, if it ends there,
-    #                                       and how far above the result that begins, bytes
+    trails: list[tuple[int, Leads] | None]  # for each step: an input that its result may run into, if it ends there,
+    #                                         and how far apart the two begin
 
     def saved(self, step: int, ending: Collection[int]) -> int:
         """Bytes that a step's result shares with an input; `ending`: buffers that nothing needs afterwards."""
@@ -44,7 +44,12 @@ class Flow:
         if trail is None or trail[0] not in ending:
             return 0
         x, y = self.sizes[trail[0]], self.sizes[self.writes[step][0]]
-        return x + y - max(y, trail[1] + x)
+        return shared(x, y, trail[1])
+
+
+def shared(x: int, y: int, apart: Leads) -> int:
+    """Bytes that an input of `x` bytes and its result of `y` have in common at best."""
+    return x + y - min(max(y, apart.up + x), max(x, apart.down + y))
 
 
 def flow(graph: Graph, program: Program) -> Flow:
@@ -65,7 +70,7 @@ def flow(graph: Graph, program: Program) -> Flow:
     writes: list[list[int]] = []
     before: list[set[int]] = []
     in_place: list[list[int]] = []
-    trails: list[tuple[int, int] | None] = []
+    trails: list[tuple[int, Leads] | None] = []
     # A buffer may be written in parts by several steps. Readers of one part need only its writer; a reader of the
     # whole (after a joined concatenation) needs them all.
     writers: dict[int, list[tuple[int, int, int]]] = {}  # buffer: (from, to, step)
@@ -101,10 +106,10 @@ def flow(graph: Graph, program: Program) -> Flow:
                 fits = tensor.bytes == y.bytes and tensor.dtype == y.dtype
                 if at is not None and at not in takes and fits and _whole(program, tensor) and _whole(program, y):
                     takes.append(at)
-        distance = lead(op)
+        distance = leads(op)
         trail = None
         if distance is not None and read and write and all(_whole(program, t) for t in (*op.activations, op.outputs[0])):
-            trail = (read[0], align_up(distance))
+            trail = (read[0], Leads(align_up(distance.up), align_up(distance.down)))
         reads.append(sorted(set(read)))
         writes.append(write)
         before.append(needs)

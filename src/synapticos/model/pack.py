@@ -223,6 +223,7 @@ def _write(
             pack(
                 c.StepRecord,
                 variant=layer.variant,
+                flags=int(c.STEP_DOWN) if op in plan.downwards else 0,
                 first=first,
                 inputs=len(layer.inputs),
                 outputs=len(layer.outputs),

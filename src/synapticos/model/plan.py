@@ -18,7 +18,8 @@ from typing import NamedTuple
 from synapticos.errors import UserError
 from synapticos.model.graph import Graph, Op, Tensor, short
 from synapticos.model.optimise import Program
-from synapticos.model.order import align_up, best_order, flow
+from synapticos.model.order import align_up, best_order, flow, shared
+from synapticos.model.overlap import Leads
 
 SHUFFLES = 400  # orders of placement tried where the simple ones leave a gap
 MAX_WORK = 4_000_000  # about the comparisons that may be spent on them
@@ -56,6 +57,7 @@ class MemoryPlan:
     program: Program
     scratch: int = 0  # bytes a step may use beside the frame; the largest
     states: dict[Tensor, int] = field(default_factory=dict)  # offset of each among the persistent bytes
+    downwards: set[Op] = field(default_factory=set)  # steps whose rows run from the last to the first
 
     @property
     def persistent(self) -> int:
@@ -131,12 +133,15 @@ def plan_memory(graph: Graph, program: Program, *, share: bool = True) -> Memory
         for leader, who in members.items()
     ]
     live = [sum(s.size for s in spans if s.first <= at <= s.last) for at in range(len(order))]
-    trails: dict[tuple[int, int], int] = {}
+    trails: dict[tuple[int, int], Leads] = {}
+    running: list[tuple[Op, int, int]] = []  # step, its input, its result
     for step in order if share else ():
         trail = f.trails[step]
         if trail is None or not ends(trail[0], step) or first[f.writes[step][0]] != when[step]:
             continue
-        trails[number[group[trail[0]]], number[group[f.writes[step][0]]]] = trail[1]
+        pair = number[group[trail[0]]], number[group[f.writes[step][0]]]
+        trails[pair] = trail[1]
+        running.append((program.steps[step], *pair))
         live[when[step]] -= f.saved(step, [trail[0]])
     offsets = place(spans, trails)
     buffers = [
@@ -162,7 +167,14 @@ def plan_memory(graph: Graph, program: Program, *, share: bool = True) -> Memory
                 states[root] = at
                 at += align_up(root.bytes)
     total = sum(t.bytes for t in written if not t.state)
-    return MemoryPlan(steps, buffers, places, peak, live, total, worst, program, states=states)
+    downwards = {
+        op
+        for op, x, y in running
+        if offsets[x] < offsets[y] + spans[y].size
+        and offsets[y] < offsets[x] + spans[x].size
+        and offsets[x] - offsets[y] < trails[x, y].up
+    }
+    return MemoryPlan(steps, buffers, places, peak, live, total, worst, program, states=states, downwards=downwards)
 
 
 class Span(NamedTuple):
@@ -173,10 +185,10 @@ class Span(NamedTuple):
     last: int
 
 
-def place(spans: Sequence[Span], trails: Mapping[tuple[int, int], int] | None = None) -> list[int]:
+def place(spans: Sequence[Span], trails: Mapping[tuple[int, int], Leads] | None = None) -> list[int]:
     """Offsets such that spans alive together share no byte, and the last one ends early.
 
-    `trails[x, y] = distance`: x and y may share bytes if x begins at least `distance` above y.
+    `trails[x, y]`: x and y may share bytes if x begins at least `up` above y, or y at least `down` above x.
 
     Each order of placement gives two packings: the next span goes to the lowest gap, or to where it makes the whole
     least larger, above or below the others. Four orders by size, time and both come first; then the best one is
@@ -185,6 +197,8 @@ def place(spans: Sequence[Span], trails: Mapping[tuple[int, int], int] | None = 
     trails = trails or {}
     numbers = range(len(spans))
     bound = _bound(spans, trails)
+    above = {pair: apart.up for pair, apart in trails.items()}  # how far the first begins above the second
+    above |= {(y, x): apart.down for (x, y), apart in trails.items()}
     orders = [
         sorted(numbers, key=lambda i: (-spans[i].size, spans[i].first, i)),
         sorted(numbers, key=lambda i: (-spans[i].size * (spans[i].last - spans[i].first + 1), i)),
@@ -195,7 +209,7 @@ def place(spans: Sequence[Span], trails: Mapping[tuple[int, int], int] | None = 
         [j for j in numbers if j != i and spans[i].first <= spans[j].last and spans[j].first <= spans[i].last]
         for i in numbers
     ]
-    packings = [_pack(spans, trails, conflicts, order, up) for up in (True, False) for order in orders]
+    packings = [_pack(spans, above, conflicts, order, up) for up in (True, False) for order in orders]
     best = min(packings, key=lambda packing: packing.end)
     random = 1
     work = 1 + sum(len(c) ** 2 for c in conflicts)
@@ -208,20 +222,20 @@ def place(spans: Sequence[Span], trails: Mapping[tuple[int, int], int] | None = 
         moved = high if random >> 8 & 1 else order[(random >> 9) % len(order)]
         at = order.index(moved)
         order.insert((random >> 16) % max(at, 1), order.pop(at))
-        packing = _pack(spans, trails, conflicts, order, best.upwards)
+        packing = _pack(spans, above, conflicts, order, best.upwards)
         if packing.end <= best.end:
             best = packing
     return best.offsets
 
 
-def _bound(spans: Sequence[Span], trails: Mapping[tuple[int, int], int]) -> int:
+def _bound(spans: Sequence[Span], trails: Mapping[tuple[int, int], Leads]) -> int:
     """What no packing can be smaller than."""
     bound = 0
     for at in {s.first for s in spans}:
         live = sum(s.size for s in spans if s.first <= at <= s.last)
-        for (x, y), distance in trails.items():
+        for (x, y), apart in trails.items():
             if spans[y].first == at:
-                live -= spans[x].size + spans[y].size - max(spans[y].size, distance + spans[x].size)
+                live -= shared(spans[x].size, spans[y].size, apart)
         bound = max(bound, live)
     return bound
 
@@ -235,7 +249,7 @@ class _Packing(NamedTuple):
 
 def _pack(
     spans: Sequence[Span],
-    trails: Mapping[tuple[int, int], int],
+    may: Mapping[tuple[int, int], int],  # how far the first must begin above the second, to share bytes
     conflicts: Sequence[list[int]],
     order: Sequence[int],
     upwards: bool,
@@ -247,8 +261,8 @@ def _pack(
         taken = []  # (from, to): where i cannot begin, both ends excluded
         for j in conflicts[i]:
             if j in offsets:
-                below = trails.get((j, i), size)  # from i's begin to j's, if i lies below
-                above = trails.get((i, j), spans[j].size)
+                below = may.get((j, i), size)  # from i's begin to j's, if i lies below
+                above = may.get((i, j), spans[j].size)
                 taken.append((offsets[j] - below, offsets[j] + above))
         edges = {low, *(edge for pair in taken for edge in pair)}
         free = [at for at in edges if all(at <= start or stop <= at for start, stop in taken)]

@@ -74,7 +74,7 @@ IN_PLACE = {
 }  # fmt: skip
 
 # operators whose output may lie below their first input and overlap it, as rows go upwards: row r reads no input row
-# before r * stride - pad_top, and within one row input and output must not touch
+# before r * stride - pad_top, and within one row input and output must not touch. Or above it, where rows go downwards
 TRAILING = {"CONV_2D", "DEPTHWISE_CONV_2D", "MAX_POOL_2D", "AVERAGE_POOL_2D", "PAD"}
 
 __all__ = ["IN_PLACE", "LAYERS", "TRAILING", "VARIANTS", "Const", "LayerPlan", "Unsupported"]

@@ -108,13 +108,14 @@ def apart(check: LayerCheck, in_place: bool) -> bool:
 
 @fn(pure=True)
 def trails(check: LayerCheck) -> bool:
-    """As `apart`, but the first input may overlap the output from above: rows run upwards, and what one row writes no
-    later row reads, if the model's planner has left it room enough. If not, results are wrong and memory is safe."""
+    """As `apart`, but the first input may overlap the output from above, or from below where rows run downwards: what
+    one row writes no later row reads, if the model's planner has left it room enough. If not, results are wrong and
+    memory is safe."""
     for i in range(check.inputs):
         x = check.tensor(i)
         y = check.tensor(check.inputs)
         if x is None or y is None or not overlap(x, y):
             continue
-        if i != 0 or x.offset < y.offset:
+        if i != 0 or (x.offset > y.offset if check.down else x.offset < y.offset):
             return False
     return True
