@@ -124,7 +124,7 @@ class Function:
         order = [a.split(": ")[1] for a in annotated]
         for _ in range(self.budget):
             self.statement()
-        if r.random() < 0.3 and self.depth == 1:
+        if r.random() < 0.1 and self.depth == 1:
             self.put(f"assert {self.boolean(2)}, \"no\"")
         self.finish()
         result = f"tuple[{self.result}, {self.second}]" if self.second else self.result
@@ -208,7 +208,7 @@ class Function:
         if not names or r.random() < 0.3:
             return str(r.randint(0, n - 1))
         name = r.choice(names)
-        return r.choice([f"{name} % {n}" if self.reach()[name] != "u64" else f"{name} & 3", f"{name} & 3", f"min({name}, {n - 1})", name if r.random() < 0.3 else f"{name} & 1"])
+        return r.choice([f"{name} % {n}" if self.reach()[name] != "u64" else f"{name} & 3", f"{name} & 3", f"min({name}, {n - 1})", name if r.random() < 0.1 else f"{name} & 1"])
 
     def literal(self, t: str) -> str:
         if t == "f32":
@@ -261,7 +261,7 @@ class Function:
         if pick <= 6:
             op = r.choice(["+", "-", "*", "&", "|", "^", "+", "-"])
             a, b = self.expr(t, d), self.operand(t, d)
-            if op in "+-*" and r.random() < 0.5:
+            if op in "+-*" and r.random() < 0.85:
                 half = BITS[t] // 2 - 1
                 a = f"({a} >> {half + 1})" if r.random() < 0.7 else f"({a} & {(1 << half) - 1})"
                 b = b if b.lstrip("-").isdigit() else self.expr(t, d)
@@ -275,7 +275,7 @@ class Function:
             op = r.choice(["<<", ">>", ">>"])
             return f"({self.expr(t, d)} {op} {self.count(t, d)})"
         if pick == 8:
-            return f"({r.choice('-~')}{self.expr(t, d)})"
+            return f"({r.choice('-~') if t[0] == 'i' or r.random() < 0.1 else '~'}{self.expr(t, d)})"
         if pick == 9:
             return f"{r.choice(['min', 'max'])}({self.expr(t, d)}, {self.operand(t, d)})"
         if pick <= 12:
@@ -297,7 +297,7 @@ class Function:
             a, b = self.expr(t, d), self.operand(t, d)
             return f"({a} if {self.boolean(d)} else {b})" if r.random() < 0.6 else f"({b} if {self.boolean(d)} else {a})"
         if pick <= 19:
-            divisor = r.choice([self.expr(t, d), f"({self.expr(t, d)} | 1)", str(r.choice([1, 2, 3, 7, 10, 100]))])
+            divisor = r.choice([self.expr(t, d) if r.random() < 0.3 else f"max({self.expr(t, d)}, 1)", f"({self.expr(t, d)} | 1)", str(r.choice([1, 2, 3, 7, 10, 100]))])
             if t == "u64":
                 return f"{r.choice(['div_u64', 'rem_u64'])}({self.expr(t, d)}, {divisor})"
             if t == "i64":
@@ -325,7 +325,9 @@ class Function:
             return f"box.a_{t}[{self.index(5)}]"
         if pick == 23 and t in ("u8", "i32"):
             kind = "Kind" if t == "u8" else "Code"
-            return f"{t}({kind}({self.expr(r.choice(INTS), d)}))"
+            if r.random() < 0.2:
+                return f"{t}({kind}({self.expr(r.choice(INTS), d)}))"
+            return f"{t}(Kind({self.expr(r.choice(INTS), d)} & 1))" if t == "u8" else f"i32(Code.BAD if {self.boolean(d)} else Code.WORSE)"
         return self.leaf(t)
 
     def modular(self, depth: int) -> str:
@@ -448,7 +450,7 @@ class Function:
             self.put(r.choice([
                 f"box.grid[{self.index(3)}, {self.index(4)}] = {self.expr('i16', 2)}",
                 f"box.items[{self.index(4)}].n = {self.expr('u32', 2)}",
-                f"box.one.short = ~{self.expr('i16', 2)}", f"box.kind = Kind({self.expr('u8', 2)})", f"box.code = Code({self.expr('i32', 2)})",
+                f"box.one.short = ~{self.expr('i16', 2)}", f"box.kind = Kind({self.expr('u8', 2)} & 1)", f"box.code = Code.BAD if {self.boolean(2)} else Code.OK",
                 f"box.flag = not {self.boolean(2)}", f"box.real = -{self.expr('f32', 2)}", "copy(box.one, box.items[1])", "copy(box.a_u8, box.a_u8)",
                 f"fill(box.a_u16, {self.expr('u16', 1)}, {r.randint(0, 5)})", "move(box.a_i32[1:], box.a_i32, 4)",
             ]))  # fmt: skip
@@ -511,7 +513,10 @@ class Function:
             return
         op = r.choice(["+", "-", "*", "&", "|", "^", "<<", ">>", "+", "-"] + (["//", "%"] if t in SMALL else []))
         value = self.count(t, 2) if op in ("<<", ">>") else f"({self.expr(t, 2)} | 1)" if op in ("//", "%") else r.choice(["1", self.operand(t, 2)])
-        self.put(f"{place} {op}= {value}")
+        if op in ("+", "-", "*", "<<") and r.random() < 0.6:
+            self.put(f"{place} = wrap({t}, {place} {op} {value})")
+        else:
+            self.put(f"{place} {op}= {value}")
 
     def for_loop(self) -> None:
         r = self.r

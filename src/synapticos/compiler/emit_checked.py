@@ -324,7 +324,7 @@ class Emitter:
         return getattr(self, "e_" + type(e).__name__)(e)
 
     def storage(self, e: ir.Storage, hint: str) -> str:
-        region = f"_zero({max(e.type.size, 1)}, {hint!r})"
+        region = f"_zero({max(e.type.size, 1)}, {hint!r}, {0 if e.zero else 0xA5})"
         if isinstance(e.type, ArrayType):
             return self.array(e.type, region, "0")
         return f"_R({region}, 0)"

@@ -581,7 +581,7 @@ class ExprChecker:
     # Calls
 
     def expr_Call(self, node: ast.Call, want: Type | None) -> ir.Expr:
-        if node.keywords:
+        if node.keywords and not (isinstance(node.func, ast.Name) and self.globals.get(node.func.id) is words.local):
             raise Refused(self.pos(node), "keyword arguments are not yet part of kernel-Python", fix="pass arguments by position")
         if isinstance(node.func, ast.Subscript):
             try:
@@ -806,6 +806,11 @@ class ExprChecker:
 
     def word_local(self, node: ast.Call, want: Type | None) -> ir.Expr:
         self.arity(node, 1, 2)
+        zero = True
+        for keyword in node.keywords:
+            if keyword.arg != "zero" or not isinstance(keyword.value, ast.Constant) or not isinstance(keyword.value.value, bool):
+                raise Refused(self.pos(keyword.value), "local(...) takes zero=False, and nothing else by name", fix="write local(T, n, zero=False)")
+            zero = keyword.value.value
         if node is not self.whole:
             raise Refused(self.pos(node), "local(...) begins a local of its own", fix=f"bind it first: buffer = {ast.unparse(node)}")
         if self.loops:
@@ -819,7 +824,7 @@ class ExprChecker:
             kind = self.types.array(kind, (int(count),))
         elif not isinstance(kind, StructType):
             raise Refused(self.pos(node), f"local({kind}) is a variable", fix=f"write `x: {kind} = 0`")
-        return ir.Storage(self.pos(node), kind)
+        return ir.Storage(self.pos(node), kind, zero)
 
     def word_null(self, node: ast.Call, want: Type | None) -> ir.Expr:
         self.arity(node, 1)

@@ -74,7 +74,9 @@ class NoneRef(Expr):
 
 @dataclass(eq=False)
 class Storage(Expr):
-    """local(...): zeroed memory of this function."""
+    """local(...): memory of this function, zeroed unless it says `zero=False`."""
+
+    zero: bool = True
 
 
 @dataclass(eq=False)

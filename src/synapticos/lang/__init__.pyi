@@ -105,10 +105,10 @@ def bits(x: f32, /) -> u32:
 def from_bits(word: u32, /) -> f32: ...
 def isnan(x: f32, /) -> bool: ...
 @overload
-def local(type: type[_T], /) -> _T: ...
+def local(type: type[_T], /, *, zero: bool = True) -> _T: ...
 @overload
-def local(type: type[_T], count: int, /) -> Array[_T]:
-    """A struct or array of this function, zero at first."""
+def local(type: type[_T], count: int, /, *, zero: bool = True) -> Array[_T]:
+    """A struct or array of this function, zero at first; with `zero=False` it holds whatever lay there."""
 
 def copy(dst: _T, src: _T, /) -> None:
     """Copy a struct, or an array of the same type."""

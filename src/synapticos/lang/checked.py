@@ -250,8 +250,8 @@ def helpers(places: Places, short: Any) -> dict[str, Any]:
         _word[0] = w
         return _cell[0]
 
-    def zero(size: int, name: str) -> Region:
-        return new_region(size, name)
+    def zero(size: int, name: str, fill: int) -> Region:
+        return new_region(size, name, fill)
 
     def row(table: Any, at: int, place: int) -> Any:
         if not 0 <= at < len(table):
