@@ -16,6 +16,7 @@
 #ifndef __clang__
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wstringop-overflow"
+#pragma GCC diagnostic ignored "-Waggressive-loop-optimizations"
 #pragma GCC diagnostic ignored "-Wsign-compare" /* it warns at each comparison of ~; clang's does not, and stays on */
 #else
 #pragma GCC diagnostic ignored "-Wxor-used-as-pow"
