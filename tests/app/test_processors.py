@@ -1,5 +1,7 @@
 """Pipelines with pictures scaled by a rule, boxes mapped back, and sound described: what they refuse, what they run."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import synapticos as syn
@@ -13,7 +15,7 @@ from synapticos.lang import Array, Shaped, f32, i8, u32
 from test_features import exact
 from tflite_writer import Writer
 
-SHORT = dict(sr=8000, n_fft=64, hop_length=32, n_mels=8, n_mfcc=8, center=False, top_db=None)
+SHORT: dict[str, Any] = dict(sr=8000, n_fft=64, hop_length=32, n_mels=8, n_mfcc=8, center=False, top_db=None)
 
 
 def same(folder, shape, scale, zero=0):

@@ -52,7 +52,7 @@ def scale_config(where: str, x: Spec, w: int, h: int, given: dict[str, Any]) -> 
     fill = list(fill) if isinstance(fill, tuple) else [fill] * x.shape[3]
     if len(fill) != x.shape[3] or not all(isinstance(n, int) and -128 <= n <= 255 for n in fill):
         raise UserError(f"{where}: fill is a byte, or one for each of {x.shape[3]} channels, not {given['fill']!r}")
-    config = {"w": w, "h": h, "method": number, "coordinates": coordinates, "fit": mode}
+    config: dict[str, Any] = {"w": w, "h": h, "method": number, "coordinates": coordinates, "fit": mode}
     config |= {"fill": [n & 255 for n in fill] + [0] * (4 - len(fill)), "roi": _roi(where, x, given.get("roi"))}
     if placed(config, x) is None:
         limit = "area only makes smaller" if method == "area" else "a side is 1 to 16384 pixels"
