@@ -9,7 +9,12 @@ from typing import Any
 
 def main() -> None:
     """The command `syn`."""
-    sys.exit(invoke(sys.argv[1:]))
+    try:
+        status = invoke(sys.argv[1:])
+    except KeyboardInterrupt:  # before a command has begun
+        print("syn: interrupted", file=sys.stderr)
+        status = 130
+    sys.exit(status)
 
 
 def invoke(arguments: list[str]) -> int:
