@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from synapticos.errors import UserError
-from synapticos.importers.tflite_forms import MAX_BYTES, NEAREST, OPERATORS, Damaged, Raw, need, supported
+from synapticos.importers.damage import MAX_BYTES, Damaged, need
+from synapticos.importers.tflite_forms import NEAREST, OPERATORS, Raw, supported
 from synapticos.model import Graph, Op, Problem, Tensor, UnsupportedModel
 from synapticos.model.form import Cannot, find_problem
 from synapticos.model.graph import DTYPES, MAX_RANK

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from synapticos.importers.damage import MAX_BYTES, Damaged, need
 from synapticos.model import Op, Tensor
 from synapticos.model.form import Cannot
 
-MAX_BYTES = 1 << 31  # a tensor, so that offsets and sizes fit 32 bits with room
 ACTIVATIONS = ("NONE", "RELU", "RELU_N1_TO_1", "RELU6")  # by their number in the format
 
 
@@ -67,15 +67,6 @@ def _side(wanted: str, got: Sequence[str], side: str) -> str | None:
 def _mismatch(types: str, inputs: Sequence[str], outputs: Sequence[str]) -> str | None:
     left, _, right = types.partition("->")
     return _side(left.strip(), inputs, "input") or _side(right.strip(), outputs, "output")
-
-
-class Damaged(Exception):
-    """A fact about the file that no undamaged one has."""
-
-
-def need(condition: bool, fact: str) -> None:
-    if not condition:
-        raise Damaged(fact)
 
 
 def _activation(number: int) -> str:
@@ -483,8 +474,8 @@ def _pack(raw: Raw, op: Op) -> None:
 def _transpose(raw: Raw, op: Op) -> None:
     x, y = op.inputs[0], op.outputs[0]
     assert x is not None
-    (order,) = _constants(op, "order")
-    order = [_axis(int(d), len(x.shape)) for d in order]
+    (values,) = _constants(op, "order")
+    order = [_axis(int(d), len(x.shape)) for d in values]
     need(sorted(order) == list(range(len(x.shape))), "its order is none of all dimensions")
     need(y.shape == tuple(x.shape[d] for d in order), "its output does not match")
     op.options["order"] = order
@@ -697,10 +688,10 @@ OPERATORS = {
     "FULLY_CONNECTED": Form(6, WEIGHTS, _dense, *_DENSE),
     "GATHER": Form(5, _moved("{t}, int32 -> {t}"), _gather, "GatherOptions", ("Axis", "BatchDims")),
     "HARD_SWISH": Form(1, BYTE_OR_REAL, _same_shape),
-    "L2_NORMALIZATION": Form(2, ("float32 -> float32",), _rows, "L2NormOptions", _ACTIVATION),
+    "L2_NORMALIZATION": Form(2, BYTE_OR_REAL, _rows, "L2NormOptions", _ACTIVATION),
     "LEAKY_RELU": Form(2, BYTE_OR_REAL, _leaky, "LeakyReluOptions", ("Alpha",)),
     "LOGISTIC": Form(3, (*BYTE_OR_REAL, "int16 -> int16"), _same_shape),
-    "LOG_SOFTMAX": Form(2, ("float32 -> float32",), _rows),
+    "LOG_SOFTMAX": Form(2, BYTE_OR_REAL, _rows),
     "MAXIMUM": Form(4, (*BYTES, *PAIRS), _add),
     "MAX_POOL_2D": Form(2, BYTE_OR_REAL, _pool, *_POOL),
     "MEAN": Form(2, REDUCED, _reduction, "ReducerOptions", ("KeepDims",)),

@@ -555,6 +555,26 @@ rows("L2_NORMALIZATION", "L2NormOptions")
 
 
 @operator
+def log_softmax(random: Random) -> Model:
+    m = Maker(random)
+    shape = sides(random, 2, 1, 40)
+    x = m.x(shape, "int8", **m.scale("int8", 0.001, 1.0))
+    y = m.y(shape, "int8", scale=1 / 16, zero=127)
+    m.w.op("LOG_SOFTMAX", [x], [y], 1, "LogSoftmaxOptions")
+    return m.done(y)
+
+
+@operator
+def l2_normalization(random: Random) -> Model:
+    m = Maker(random)
+    shape = sides(random, 2, 1, 40)
+    x = m.x(shape, "int8", **m.scale("int8"))
+    y = m.y(shape, "int8", scale=1 / 128, zero=0)
+    m.w.op("L2_NORMALIZATION", [x], [y], 1, "L2NormOptions")
+    return m.done(y)
+
+
+@operator
 def softmax_wide(random: Random) -> Model:
     m = Maker(random)
     shape = sides(random, 2, 1, 40)

@@ -4,16 +4,18 @@ Numbers of the variants are in `variants`, the tables that the kernel calls thro
 all share in `requant`.
 """
 
+from typing import Any
+
 from synapticos.kernel.layers import (
     add, average_pool, concat, conv_groups, convert, copy_bytes, dense, dense_f32, depthwise, elements_f32, elements_i8,
-    elements_i32, filter_bank, join, lookup, lstm, max_pool, moves, pad, reduce, resize, rfft, rows_f32, scatter, signal,
+    elements_i32, filter_bank, join, lookup, lstm, max_pool, moves, pad, reduce, resize, rfft, rows_f32, rows_i8, scatter, signal,
     softmax, softmax_wide, squash, svdf, unary_f32, window_f32,
 )  # fmt: skip
 from synapticos.kernel.layers.by_type import ByType, FirstThatCan
 from synapticos.kernel.layers.variants import VARIANTS, Const, LayerPlan, Unsupported
 
 # operator of the source model: the file whose `plan` takes it
-LAYERS = {
+LAYERS: dict[str, Any] = {
     "FULLY_CONNECTED": ByType(int8=dense, float32=dense_f32),
     "CONV_2D": ByType(int8=conv_groups, float32=window_f32),
     "DEPTHWISE_CONV_2D": ByType(int8=depthwise, float32=window_f32),
@@ -38,8 +40,8 @@ LAYERS = {
     "REDUCE_MAX": reduce,
     "ARG_MAX": reduce,
     "ARG_MIN": reduce,
-    "LOG_SOFTMAX": rows_f32,
-    "L2_NORMALIZATION": rows_f32,
+    "LOG_SOFTMAX": ByType(int8=rows_i8, float32=rows_f32),
+    "L2_NORMALIZATION": ByType(int8=rows_i8, float32=rows_f32),
     "RESIZE_BILINEAR": resize,
     "TRANSPOSE_CONV": scatter,
     "PACK": join,

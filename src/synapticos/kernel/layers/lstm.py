@@ -20,7 +20,7 @@ from typing import Any
 
 from synapticos.lang import *
 from synapticos.kernel.container import DTYPE_INT8, DTYPE_INT16, DTYPE_INT32, LayerCall, LayerCheck
-from synapticos.kernel.layers.checks import MAX_SIDE, TOO_MUCH, apart, holds_i8, product
+from synapticos.kernel.layers.checks import MAX_SIDE, TOO_MUCH, apart, has_scratch, holds_i8, product
 from synapticos.kernel.layers.operands import holds, holds_const
 from synapticos.kernel.layers.requant import OutputRange, range_is_sound, requantize, scale_is_sound, to_i8
 from synapticos.kernel.layers.squash import logistic_i16, squash_scale_is_sound, tanh_i16
@@ -71,7 +71,9 @@ def lstm_validate(check: LayerCheck) -> Status:
         return Status.INVAL
     if not holds(check, 5, DTYPE_INT16, product(p.batch, p.units)) or check.rows > steps:
         return Status.INVAL
-    if check.scratch < 8 * p.units or p.clip < 0 or p.clip > 32767 or not range_is_sound(p.out):
+    if not has_scratch(check, 8 * p.units):
+        return Status.INVAL
+    if p.clip < 0 or p.clip > 32767 or not range_is_sound(p.out):
         return Status.INVAL
     for i in range(8):
         if not scale_is_sound(p.multiplier[i], p.shift[i]):

@@ -17,7 +17,7 @@ from typing import Any
 
 from synapticos.lang import *
 from synapticos.kernel.container import DTYPE_INT16, LayerCall, LayerCheck
-from synapticos.kernel.layers.checks import apart, takes
+from synapticos.kernel.layers.checks import apart, has_scratch, takes
 from synapticos.kernel.layers.operands import holds, holds_const
 from synapticos.kernel.status import Status
 
@@ -46,7 +46,9 @@ def rfft_validate(check: LayerCheck) -> Status:
         return Status.INVAL
     if not holds_const(check, 2, DTYPE_INT16, 2 * p.pairs) or not holds_const(check, 3, DTYPE_INT16, p.pairs):
         return Status.INVAL
-    if not holds(check, 4, DTYPE_INT16, 2 * p.pairs + 2) or check.rows != 1 or check.scratch < 4 * p.pairs:
+    if not holds(check, 4, DTYPE_INT16, 2 * p.pairs + 2) or check.rows != 1:
+        return Status.INVAL
+    if not has_scratch(check, 4 * p.pairs):
         return Status.INVAL
     table = check.tensor(1)
     if table is None or not apart(check, False):

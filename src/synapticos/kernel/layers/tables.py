@@ -42,6 +42,7 @@ from synapticos.kernel.layers.requantize import requantize_run, requantize_valid
 from synapticos.kernel.layers.resize import resize_f32_run, resize_f32_validate, resize_i8_run, resize_i8_validate
 from synapticos.kernel.layers.rfft import rfft_run, rfft_validate
 from synapticos.kernel.layers.rows_f32 import rows_f32_run, rows_f32_validate
+from synapticos.kernel.layers.rows_i8 import l2_i8_run, l2_i8_validate, log_softmax_i8_run, log_softmax_i8_validate
 from synapticos.kernel.layers.scatter import scatter_f32_run, scatter_f32_validate, scatter_i8_run, scatter_i8_validate
 from synapticos.kernel.layers.signal import (
     signal_energy_run, signal_energy_validate, signal_scale_run, signal_scale_validate, signal_window_run,
@@ -84,7 +85,7 @@ VALIDATES = [
     signal_energy_validate, rfft_validate, bank_validate, bank_root_validate, bank_subtract_validate, bank_pcan_validate,
     bank_log_validate, elements_i8_validate, reduce_i8_validate, reduce_f32_validate, unary_f32_validate,
     rows_f32_validate, resize_i8_validate, resize_f32_validate, scatter_i8_validate, scatter_f32_validate,
-    conv_groups_validate,
+    conv_groups_validate, l2_i8_validate, log_softmax_i8_validate,
 ]  # fmt: skip
 RUNS = [
     absent_run, dense_run, conv_run, conv_1x1_run, depthwise_run, depthwise_3x3_run, add_run, pad_run, max_pool_run,
@@ -94,7 +95,7 @@ RUNS = [
     dense_f32_run, join_run, lstm_run, squash_run, elements_i32_run, signal_window_run, signal_scale_run,
     signal_energy_run, rfft_run, bank_run, bank_root_run, bank_subtract_run, bank_pcan_run, bank_log_run,
     elements_i8_run, reduce_i8_run, reduce_f32_run, unary_f32_run, rows_f32_run, resize_i8_run, resize_f32_run,
-    scatter_i8_run, scatter_f32_run, conv_groups_run,
+    scatter_i8_run, scatter_f32_run, conv_groups_run, l2_i8_run, log_softmax_i8_run,
 ]  # fmt: skip
 
 VALIDATE = table(LayerValidate, VALIDATES, open=True)

@@ -59,6 +59,8 @@ RESIZE_F32 = 47
 SCATTER_I8 = 48
 SCATTER_F32 = 49
 CONV_GROUPS_I8 = 50
+L2_I8 = 51
+LOG_SOFTMAX_I8 = 52
 
 VARIANTS = {
     number: name.lower() for name, number in list(globals().items()) if name.isupper() and isinstance(number, int)
