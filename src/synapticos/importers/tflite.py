@@ -185,7 +185,11 @@ def _flexbuffer(op: Any, fields: tuple[str, ...]) -> dict[str, Any]:
     loaded = flexbuffers.Loads(op.CustomOptionsAsNumpy().tobytes())
     if not isinstance(loaded, dict):
         raise Damaged("a custom operator's options are no map")
-    return {field: loaded.get(field, 0) for field in fields}
+    options = {field: loaded.get(field, 0) for field in fields}
+    for field, value in options.items():
+        if not isinstance(value, int | float) or not math.isfinite(value):
+            raise Damaged(f'option "{field}" of a custom operator is no number')
+    return options
 
 
 # ---- the records as a graph ----
