@@ -19,10 +19,6 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
-TESTS = HERE.parent
-sys.path[:0] = [str(HERE), str(TESTS / "kernel" / "layers"), str(TESTS.parent / "tools")]
-
 from synapticos import toolchain
 from synapticos.engine import Build
 from synapticos.errors import UserError
@@ -31,6 +27,9 @@ from synapticos.kernel.cpu import cpu_clear, cpu_load, cpu_rows, cpu_run, cpu_st
 from synapticos.kernel.status import Status
 from synapticos.lang import Ptr, fn, layout, local, sizeof, u8, u32, unpack
 
+HERE = Path(__file__).resolve().parent
+TESTS = HERE.parent
+sys.path[:0] = [str(HERE), str(TESTS / "kernel" / "layers"), str(TESTS.parent / "tools")]
 MOST = 1 << 18  # bytes of a space that a run is given; who asks for more is accepted only
 RECORD = sizeof(TensorRecord)
 OFFSET_AT = next(at for name, at, *_ in layout(TensorRecord) if name == "offset")

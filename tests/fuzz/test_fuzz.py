@@ -24,3 +24,32 @@ def test_damaged_model_files_are_refused_or_run(seed):
     print(json.dumps(found))
     assert found["executed"] > found["cases"] * 0.1
     assert found["refused"] > found["cases"] * 0.1
+
+
+@pytest.mark.parametrize("value", [None, "3", [1, 2], float("nan"), float("inf")])
+def test_options_that_are_no_numbers_are_damage(value):
+    """Found by the fuzzer: a null where a custom operator has a number."""
+    import numpy as np
+    from flatbuffers import flexbuffers
+
+    from synapticos.importers.tflite import Damaged, _flexbuffer
+
+    builder = flexbuffers.Builder()
+    with builder.Map():
+        builder.Key("start")
+        if isinstance(value, list):
+            builder.TypedVectorFromElements(value)
+        else:
+            builder.Null() if value is None else builder.Add(value)
+
+    class Op:
+        data = np.frombuffer(bytes(builder.Finish()), np.uint8)
+
+        def CustomOptionsLength(self):
+            return len(self.data)
+
+        def CustomOptionsAsNumpy(self):
+            return self.data
+
+    with pytest.raises(Damaged, match='option "start"'):
+        _flexbuffer(Op(), ("start",))
