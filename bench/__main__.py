@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-PARTS = ("models", "checked", "kernel", "layers", "build", "size")
+PARTS = ("models", "checked", "kernel", "layers", "processors", "build", "size")
 
 
 def table(head: list[str], rows: list[list[Any]]) -> str:
@@ -63,6 +63,13 @@ def layers() -> str:
             body = [[f"{r['step']} {r['kind']}", f"{r['work']:,}", f"{r['instructions']:,}", f"{r['instructions'] / max(r['work'], 1):.2f}"] for r in mine]
             out.append(table([f"{name}, Cortex-M33", "MACs or elements", "instructions", "each"], [*body, ["all", f"{work:,}", f"{spent:,}", f"{spent / work:.2f}"]]))
     return "\n\n".join(out)
+
+
+def processors() -> str:
+    from . import processors as p
+
+    rows = [[what, f"{spent:,}", f"{spent / work:,.1f} a {unit}"] for what, spent, work, unit in p.processors()]
+    return table(["processors and signal processing, Cortex-M33 with FPU", "instructions", "each"], rows)
 
 
 def build() -> str:

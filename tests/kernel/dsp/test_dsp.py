@@ -248,3 +248,8 @@ def test_what_a_biquad_refuses(e, dsp):
     for row in ((math.nan, 0, 0, 0, 0), (0, 0, 0, math.inf, 0), (0, 2e6, 0, 0, 0)):
         assert e(dsp_biquad_f32, dsp, sections(e, row), 1, x, x, 4) == Status.INVAL
     assert e(dsp_biquad_f32, dsp, s, 1, x, x, 0) == Status.OK
+    for state in (dict(s1=math.nan), dict(s2=2e37), dict(s1=-3e37)):
+        assert e(dsp_biquad_f32, dsp, e.array(Biquad, pack(Biquad, **state)), 1, x, x, 4) == Status.INVAL
+    edge = e.array(Biquad, pack(Biquad, b0=1e6, b1=1e6, b2=1e6, a1=-1e6, a2=-1e6, s1=2e37, s2=1e37))
+    for _ in range(3):
+        assert np.isfinite(biquad(e, dsp, edge, 1, [1e30])).all()  # what it leaves behind is accepted again
