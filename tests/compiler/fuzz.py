@@ -84,6 +84,9 @@ class Module:
             self.lines.append(f"ROM_{t.upper()} = rom({t}, {[edge(self.r, t) for _ in range(6)]})")
             self.rom[t] = f"ROM_{t.upper()}"
         self.lines.append("")
+        for t in INTS:
+            self.lines += ["@fn(pure=True)", f"def fold_{t}(p: Ptr[{t}], n: u32) -> u32:", "    total: u32 = 1", "    for i in range(n):",
+                           "        total = wrap(u32, total * 31 + p[i])", "    return total", ""]  # fmt: skip
         self.functions: list[tuple[str, list[str], str]] = []  # name, parameter types, result
         self.helpers: list[tuple[str, list[str], str]] = []
         self.pairs: list[tuple[str, list[str], list[str]]] = []
@@ -308,7 +311,7 @@ class Function:
                 divisor = "-1"
             return f"{r.choice(['div_floor', 'mod_floor', 'div_trunc', 'rem_trunc'])}({self.expr(t, d)}, {divisor})"
         if pick == 20:
-            return self.call(t, d) or self.leaf(t)
+            return (self.fold() if t == "u32" and r.random() < 0.7 else self.call(t, d)) or self.leaf(t)
         if pick == 21:
             if t == "u32" and r.random() < 0.6:
                 return f"bits({self.expr('f32', d)})"
@@ -329,6 +332,17 @@ class Function:
                 return f"{t}({kind}({self.expr(r.choice(INTS), d)}))"
             return f"{t}(Kind({self.expr(r.choice(INTS), d)} & 1))" if t == "u8" else f"i32(Code.BAD if {self.boolean(d)} else Code.WORSE)"
         return self.leaf(t)
+
+    def fold(self) -> str | None:
+        """A pointer to part of something, read by a function."""
+        r = self.r
+        options = [f"fold_{t}({name}, 6)" for t, name in self.m.rom.items()]
+        options += [f"fold_{t}({name}[{self.index(3)}:], 3)" for name, t in self.arrays.items()]
+        if self.box:
+            t = r.choice(INTS)
+            options += [f"fold_{t}(box.a_{t}, {self.index(6)})", f"fold_{t}(box.a_{t}[{self.index(3)} : 5], 2)", f"fold_u8(view(u8, box.a_{t}), {5 * BITS[t] // 8})",
+                        f"fold_i16(box.grid[{self.index(3)}, :], 4)", f"fold_i16(box.grid[{self.index(3)}, {self.index(2)}:], 2)", f"fold_u16(view(u16, box.items[{self.index(4)}]), 3)"]  # fmt: skip
+        return r.choice(options)
 
     def modular(self, depth: int) -> str:
         r = self.r

@@ -68,6 +68,12 @@ def test_a_message_has_place_fact_line_caret_facts_and_a_way_out():
     ]
 
 
+def test_a_message_says_where_a_field_is_declared(tmp_path):
+    path = tmp_path / "ring.py"
+    path.write_text("from synapticos.lang import *\n\n\n@struct\nclass Ring:\n    size: u32\n\n\n@fn\ndef room(ring: Ring, pending: i32) -> u32:\n    return ring.size - pending\n")
+    assert "  ring.size is u32 (" in str(refused(path)) and "ring.py:6); pending is i32 (" in str(refused(path))
+
+
 def test_each_construct_of_the_table_has_a_file():
     covered = " ".join(p.read_text().split('"""')[1] for p in FILES)
     missing = [name for name, _, _ in refusals.rows() if name not in covered and name not in [later[0] for later in refusals.LATER]]

@@ -4,5 +4,5 @@ from synapticos.lang import *
 
 @fn
 def f(a: u32):
-    b = min(a)  #! min takes 2 arguments, and 1 are given
-    c = u8()  #! u8 takes 1 arguments, and 0 are given
+    b = min(a)  #! min takes 2 arguments, and 1 is given
+    c = u8()  #! u8 takes 1 argument, and 0 are given

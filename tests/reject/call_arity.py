@@ -8,4 +8,4 @@ def g(a: u32) -> u32:
 
 @fn
 def f(a: u32):
-    b = g(a, a)  #! g takes 1 arguments, and 2 are given
+    b = g(a, a)  #! g takes 1 argument, and 2 are given

@@ -8,4 +8,4 @@ def f(a: u32, b: i32, x: f32):
     if a < b:  #! u32 < i32 has no type
         pass
     d = a + x  #! u32 + f32 has no type: neither holds the other
-    e = min(a, b)  #! u32 min i32 has no type
+    e = min(a, b)  #! min(u32, i32) has no type

@@ -17,4 +17,4 @@ def h(a: u32):
 
 @fn
 def k(a: u32) -> tuple[u32, u32]:
-    return a  #! k returns tuple[u32, u32], and 1 values are given
+    return a  #! k returns tuple[u32, u32], and 1 value is given

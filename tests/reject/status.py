@@ -22,7 +22,7 @@ def number(a: u32) -> u32:
 def f(a: u32) -> Status:
     run(a)  #! this Status is not looked at
     b = check(number(a))  #! check takes a call whose first result is a Status
-    c, d = check(find(a))  #! the call has 1 results beside its Status, and 2 names wait for them
+    c, d = check(find(a))  #! the call has 1 result beside its Status, and 2 names wait for them
     e: i32 = check(find(a))  #! this result is u32, and i32 is written
     g = 1 + check(find(a))  #! check(...) is a statement, or the whole right side
     return Status.OK

@@ -1,7 +1,7 @@
-"""a tuple"""
+"""a tuple but as a result"""
 
 from synapticos.lang import *
 
 @fn
 def f(a: u32):
-    b = (a, a)  #! Tuple is not part of kernel-Python
+    b = (a, a)  #! a tuple but as a result is not part of kernel-Python

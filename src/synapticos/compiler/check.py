@@ -25,7 +25,7 @@ from synapticos.lang.words import Function
 
 from . import ir
 from .diag import Follows, Message, Refused
-from .expr import ExprChecker, NotConstant, is_int
+from .expr import ExprChecker, NotConstant, is_int, many
 from .parse import node_of
 from .refusals import CONSTRUCTS
 
@@ -142,9 +142,9 @@ class FunctionChecker(ExprChecker):
             return ir.Const(self.pos(node), BOOL, True), set(), set()
 
     def statement(self, node: ast.stmt) -> list[ir.Stmt]:
-        for kind, (name, fix, later) in CONSTRUCTS.items():
-            if isinstance(node, kind):
-                raise Refused(self.pos(node), f"{name} is not {'yet ' if later else ''}part of kernel-Python", fix=fix)
+        if type(node) in CONSTRUCTS:
+            name, fix, later = CONSTRUCTS[type(node)]
+            raise Refused(self.pos(node), f"{name} is not {'yet ' if later else ''}part of kernel-Python", fix=fix)
         method = getattr(self, "stmt_" + type(node).__name__, None)
         if method is None:
             raise Refused(self.pos(node), f"{type(node).__name__} is not part of kernel-Python", fix="see docs/language.md")
@@ -176,11 +176,12 @@ class FunctionChecker(ExprChecker):
         """The type of a local whose first value is `e`."""
         arms = [value.body, value.orelse] if isinstance(value, ast.IfExp) else [value]
         if isinstance(e.type, Scalar) and e.type.kind != "bool" and all(self.is_literal(arm) for arm in arms):
-            raise Refused(self.pos(node), f"{node.id} has no width: {ast.unparse(value)} is a bare literal", fix=f"write it: {node.id}: {e.type} = {ast.unparse(value)}")
+            bare = "both arms are bare literals" if len(arms) == 2 else f"{ast.unparse(value)} is a bare literal"
+            raise Refused(self.pos(node), f"{node.id} has no width: {bare}", fix=f"write it: {node.id}: {e.type} = {ast.unparse(value)}")
         if e.type is VOID:
             raise Refused(self.pos(node), "this call has no result", fix="drop the assignment")
         if isinstance(e.type, TupleType):
-            raise Refused(self.pos(node), f"this call has {len(e.type.items)} results", fix="name each: a, b = ...")
+            raise Refused(self.pos(node), f"this call has {many(len(e.type.items), 'result')}", fix="name each: a, b = ...")
         return e.type
 
     def assigned_now(self, local: ir.Local, e: ir.Expr) -> None:
@@ -282,7 +283,7 @@ class FunctionChecker(ExprChecker):
         value = self.binary(node, op, load, node.value, target.type)
         made = self.fit(value, target.type)
         if made is None:
-            raise Refused(self.pos(node), f"{target.type} {op}= {value.type} does not fit", self.origin(target, node.target), fix=f"convert the right side: {target.type}(...)")
+            raise Refused(self.pos(node), f"{target.type} {op}= {value.type} does not fit", self.origin(target, node.target), fix=f"convert the right side: {target.type}({ast.unparse(node.value)})")
         plain = isinstance(value, ir.Bin) and made is value
         return ir.Assign(self.pos(node), target, made, augmented=plain)
 
@@ -293,7 +294,7 @@ class FunctionChecker(ExprChecker):
         if not isinstance(call, (ir.Call, ir.TableCall)) or not isinstance(call.type, TupleType):
             raise Refused(self.pos(node), f"this is one value, {call.type}, and {len(target.elts)} names wait for it", fix="assign it to one name")
         if len(call.type.items) != len(target.elts):
-            raise Refused(self.pos(node), f"the call has {len(call.type.items)} results, and {len(target.elts)} names wait for them", fix="name each; _ for one not used")
+            raise Refused(self.pos(node), f"the call has {many(len(call.type.items), 'result')}, and {many(len(target.elts), 'name')} wait for them", fix="name each; _ for one not used")
         return ir.Unpack(self.pos(node), self.targets(target.elts, call.type.items), call)
 
     def targets(self, nodes: list[ast.expr], kinds: tuple[Type, ...] | list[Type]) -> list[tuple[ir.Expr, bool] | None]:
@@ -331,7 +332,7 @@ class FunctionChecker(ExprChecker):
             raise Refused(self.pos(outer), f"check hands a Status on, and {self.function.__name__} returns {self.result}", fix="return a Status, or test it here")
         rest = [i.inner if isinstance(i, OptType) else i for i in items[1:]]
         if len(rest) != len(targets):
-            raise Refused(self.pos(node), f"the call has {len(rest)} results beside its Status, and {len(targets)} names wait for them", fix="name each; _ for one not used")
+            raise Refused(self.pos(node), f"the call has {many(len(rest), 'result')} beside its Status, and {many(len(targets), 'name')} wait for them", fix="name each; _ for one not used")
         if wanted is not None and rest[0] is not wanted:
             raise Refused(self.pos(node), f"this result is {rest[0]}, and {wanted} is written", fix="drop the annotation")
         return ir.Unpack(self.pos(node), [None, *self.targets(targets, rest)], call, True, self.result)
@@ -646,7 +647,7 @@ class FunctionChecker(ExprChecker):
             if isinstance(call, (ir.Call, ir.TableCall)) and call.type is self.result:
                 return ir.Return(self.pos(node), [call])
         if len(nodes) != len(items):
-            raise Refused(self.pos(node), f"{self.function.__name__} returns {self.result}, and {len(nodes)} values are given", fix="return one value for each")
+            raise Refused(self.pos(node), f"{self.function.__name__} returns {self.result}, and {many(len(nodes), 'value')} {'is' if len(nodes) == 1 else 'are'} given", fix="return one value for each")
         values = [self.value(n, t) for n, t in zip(nodes, items, strict=True)]
         for n, v in zip(nodes, values, strict=True):
             root: Any = v

@@ -35,7 +35,7 @@ from synapticos.lang.words import Function, Param, Rom, Static, Table
 
 from . import ir
 from .diag import Follows, Pos, Refused
-from .parse import position, source
+from .parse import position, short_path, source
 from .refusals import CONSTRUCTS, OPERATORS
 
 _BINARY = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "//", ast.Mod: "%", ast.Div: "/", ast.LShift: "<<",
@@ -112,9 +112,18 @@ class ExprChecker:
     def origin(self, e: ir.Expr, node: Any) -> str:
         """`x is u32 (file:line)`, for the notes of a message."""
         text = ast.unparse(node)
+        if isinstance(e, ir.Const) and not e.name and self.is_literal(node):
+            return ""
         if isinstance(e, ir.LocalRef):
             return f"{text} is {e.type} ({self.where(e.local.pos)})"
+        if isinstance(e, ir.FieldGet) and isinstance(e.base.type, StructType):
+            line = field_line(e.base.type.cls, e.field.name)
+            return f"{text} is {e.type}" + (f" ({short_path(e.base.type.cls.__kernel_place__.file)}:{line})" if line else "")
         return f"{text} is {e.type}"
+
+    def origins(self, a: ir.Expr, left: ast.expr, b: ir.Expr, right: ast.expr) -> str:
+        """What two operands are; a literal says it itself, and the same is said once."""
+        return "; ".join(dict.fromkeys(x for x in (self.origin(a, left), self.origin(b, right)) if x))
 
     def type_of(self, node: ast.expr) -> Type:
         """The type that an annotation names."""
@@ -225,9 +234,9 @@ class ExprChecker:
 
     def expr(self, node: ast.expr, want: Type | None = None) -> ir.Expr:
         """Type an expression; `want` gives bare literals and None their type, and converts nothing else."""
-        for kind, (name, fix, later) in CONSTRUCTS.items():
-            if isinstance(node, kind):
-                raise Refused(self.pos(node), f"{name} is not {'yet ' if later else ''}part of kernel-Python", fix=fix)
+        if type(node) in CONSTRUCTS:
+            name, fix, later = CONSTRUCTS[type(node)]
+            raise Refused(self.pos(node), f"{name} is not {'yet ' if later else ''}part of kernel-Python", fix=fix)
         made = self.literal(node, want)
         if made is not None:
             return made
@@ -396,7 +405,7 @@ class ExprChecker:
         e = self.expr(node.operand, want)
         op = {ast.USub: "-", ast.Invert: "~", ast.UAdd: "+"}[type(node.op)]
         if not is_number(e.type) or (op == "~" and not is_int(e.type)):
-            raise Refused(self.pos(node), f"{op} of {e.type} has no meaning", self.origin(e, node.operand), fix="convert it to a number")
+            raise Refused(self.pos(node), f"{op} of {e.type} has no meaning", self.origin(e, node.operand), fix="convert it to an integer" if op == "~" else "convert it to a number")
         if op == "+":
             return e
         made = ir.Un(self.pos(node), e.type, op, e)
@@ -439,8 +448,11 @@ class ExprChecker:
             if made is not None and not isinstance(x.type, ArrayType):
                 return (made, b) if x is a else (a, made)
         why = "the operands differ in sign" if is_int(a.type) and is_int(b.type) else "neither holds the other"
-        fix = f"convert one of them: {ast.unparse(left)} {op} {a.type}({ast.unparse(right)})" if is_number(a.type) and is_number(b.type) else "convert one of them"
-        raise Refused(self.pos(node), f"{a.type} {op} {b.type} has no type: {why}", f"{self.origin(a, left)}; {self.origin(b, right)}", fix=fix)
+        x, y = ast.unparse(left), ast.unparse(right)
+        x, y = (f"f32({x})", y) if b.type is F32 else (x, f"{a.type}({y})")
+        both = "{} " + op + " {}" if not op.isalpha() else op.replace("to", "range") + "({}, {})"
+        fix = f"convert one of them: {both.format(x, y)}" if is_number(a.type) and is_number(b.type) else "convert one of them"
+        raise Refused(self.pos(node), f"{both.format(a.type, b.type)} has no type: {why}", self.origins(a, left, b, right), fix=fix)
 
     def expr_BinOp(self, node: ast.BinOp, want: Type | None) -> ir.Expr:
         if type(node.op) in OPERATORS:
@@ -459,7 +471,7 @@ class ExprChecker:
 
     def combine(self, pos: Pos, op: str, a: ir.Expr, b: ir.Expr, left: ast.expr, right: ast.expr) -> ir.Expr:
         kind = a.type
-        both = f"{self.origin(a, left)}; {self.origin(b, right)}"
+        both = self.origins(a, left, b, right)
         if not is_number(kind) or not is_number(b.type):
             hint = "bool is not a number: use and, or, not" if kind is BOOL else "only numbers have arithmetic"
             raise Refused(pos, f"{kind} {op} {b.type} has no meaning", both, fix=hint)
@@ -543,7 +555,7 @@ class ExprChecker:
             if a.type is BOOL and sign not in ("==", "!="):
                 raise Refused(self.pos(node), "bools have no order", fix="use and, or, not")
             if not isinstance(a.type, (Scalar, EnumType)):
-                raise Refused(self.pos(node), f"{a.type} {sign} {b.type} has no meaning", f"{self.origin(a, left)}; {self.origin(b, right)}", fix="compare fields, or indices")
+                raise Refused(self.pos(node), f"{a.type} {sign} {b.type} has no meaning", self.origins(a, left, b, right), fix="compare fields, or indices")
             parts.append(ir.Compare(self.pos(node), BOOL, sign, a, b))
         return parts[0] if len(parts) == 1 else ir.Logic(self.pos(node), BOOL, "and", parts)
 
@@ -573,7 +585,7 @@ class ExprChecker:
                 elif self.fit(a, b.type) is not None:
                     fitted = (self.fit(a, b.type), b)
                 else:
-                    raise Refused(self.pos(node), f"the arms differ: {a.type} and {b.type}", f"{self.origin(a, node.body)}; {self.origin(b, node.orelse)}", fix="convert one of them")
+                    raise Refused(self.pos(node), f"the arms differ: {a.type} and {b.type}", self.origins(a, node.body, b, node.orelse), fix="convert one of them")
             a, b = fitted  # type: ignore[assignment]
             kind = target if isinstance(target, OptType) else a.type
         return ir.Cond(self.pos(node), kind, test, a, b)
@@ -630,14 +642,15 @@ class ExprChecker:
     def arity(self, node: ast.Call, *counts: int) -> None:
         if len(node.args) not in counts:
             name = ast.unparse(node.func)
-            raise Refused(self.pos(node), f"{name} takes {' or '.join(map(str, counts))} arguments, and {len(node.args)} are given", fix="check the call")
+            wanted = "no argument" if counts == (0,) else " or ".join(map(str, counts)) + " argument" + "s" * (counts != (1,))
+            raise Refused(self.pos(node), f"{name} takes {wanted}, and {are(len(node.args))} given", fix="check the call")
 
     def call(self, node: ast.Call, function: Function, first: ir.Expr | None = None) -> ir.Expr:
         parameters, result = self.program.signature(function, self.types)
         given = len(node.args) + (first is not None)
         if given != len(parameters):
             listed = ", ".join(f"{n}: {t}" for n, t in parameters)
-            raise Refused(self.pos(node), f"{function.__name__} takes {len(parameters)} arguments, and {given} are given", f"{function.__name__}({listed})", fix="check the call")
+            raise Refused(self.pos(node), f"{function.__name__} takes {many(len(parameters), 'argument')}, and {are(given)} given", f"{function.__name__}({listed})", fix="check the call")
         args: list[ir.Expr] = []
         if first is not None:
             args.append(first)
@@ -798,7 +811,7 @@ class ExprChecker:
         else:
             a, b = self.meet(node, node.args[0], node.args[1], name, want=None)
             if not is_int(a.type) or a.type is I64:
-                raise Refused(self.pos(node), f"{name} of {a.type} has no meaning", f"{self.origin(a, node.args[0])}; {self.origin(b, node.args[1])}",
+                raise Refused(self.pos(node), f"{name} of {a.type} has no meaning", self.origins(a, node.args[0], b, node.args[1]),
                               fix="divide in 32 bits" if a.type is I64 else "give it integers")  # fmt: skip
         if isinstance(b, ir.Const) and b.value == 0:
             raise Refused(self.pos(node), "this divides by zero", fix="change the divisor")
@@ -843,7 +856,7 @@ class ExprChecker:
         self.arity(node, 2)
         a, b = self.expr(node.args[0]), self.expr(node.args[1])
         if a.type is not b.type or not isinstance(a.type, (StructType, ArrayType)):
-            raise Refused(self.pos(node), f"copy({a.type}, {b.type}) has no meaning", f"{self.origin(a, node.args[0])}; {self.origin(b, node.args[1])}",
+            raise Refused(self.pos(node), f"copy({a.type}, {b.type}) has no meaning", self.origins(a, node.args[0], b, node.args[1]),
                           fix="copy two structs or arrays of one type; move(dst, src, n) moves elements")  # fmt: skip
         return ir.Builtin(self.pos(node), VOID, "copy", [a, b])
 
@@ -961,6 +974,28 @@ class ExprChecker:
         args = [self.value(node.args[0], parameters[0][1]), self.value(node.args[1], parameters[1][1])]
         number, count, raws = self.message(node.args[2])
         return ir.Call(self.pos(node), result, target, [*args, number, count, *raws])
+
+
+def many(n: int, word: str) -> str:
+    return f"{n} {word}{'s' * (n != 1)}"
+
+
+def are(n: int) -> str:
+    return f"{n} {'is' if n == 1 else 'are'}"
+
+
+def field_line(cls: Any, name: str) -> int:
+    """The line on which a struct's field stands; 0 where it cannot be found."""
+    try:
+        tree = source(cls.__kernel_place__.file).tree
+    except (OSError, SyntaxError):
+        return 0
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef) and node.name == cls.__name__:
+            for item in node.body:
+                if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name) and item.target.id == name:
+                    return item.lineno
+    return 0
 
 
 def _plain(value: Any) -> Any:

@@ -27,6 +27,7 @@ CONSTRUCTS: dict[type[ast.AST], tuple[str, str, bool]] = {
     ast.YieldFrom: ("yield from", "keep a cursor in a struct", False),
     ast.Await: ("await", "make each part a step", False),
     ast.List: ("a list", "use local(T, n), a field or a rom() table", False),
+    ast.Tuple: ("a tuple but as a result", "use a local for each part", False),
     ast.Dict: ("a dict", "use a struct, or match", False),
     ast.Set: ("a set", "use bits of a word", False),
     ast.Delete: ("del", "storage ends with its function or its arena", False),
