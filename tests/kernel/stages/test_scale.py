@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
+from PIL import Image
 from stage_calls import ROOTS, config_bytes, run
 
 from synapticos.kernel.stages.boxes import BoxMap, box_map
@@ -256,3 +257,17 @@ def test_boxes_stay_in_the_picture_and_numbers(e):
     assert run(e, "map_boxes", boxes.view(np.int8), config).status == Status.INVAL
     empty = e.new(Placement)
     assert e(box_map, empty, 1.0, 1.0, 4, 4, e.new(BoxMap)) == Status.INVAL
+
+
+@pytest.mark.parametrize(
+    "method, filter, steps, w, h",
+    [(NEAREST, "NEAREST", 0, 28, 40), (NEAREST, "NEAREST", 0, 40, 48), (NEAREST, "NEAREST", 0, 8, 8), (NEAREST, "NEAREST", 0, 12, 16),
+     (BILINEAR, "BILINEAR", 1, 31, 24), (BILINEAR, "BILINEAR", 1, 40, 47), (AREA, "BOX", 1, 10, 12), (AREA, "BOX", 1, 5, 8)],
+)  # fmt: skip
+def test_pillow_gives_the_same(e, method, filter, steps, w, h):
+    """To the pixel for nearest (where no place is a whole number: it adds up steps in doubles and falls short of 12 for
+    24 to 47), within one step where it rounds on the way. (Reducing, its bilinear is another filter,
+    and its box takes whole pixels only.)"""
+    image = np.random.default_rng(7).integers(0, 256, (1, 24, 20, 3), np.uint8)
+    pillow = np.asarray(Image.fromarray(image[0]).resize((w, h), getattr(Image.Resampling, filter))).astype(int)
+    assert abs(run(e, "scale", image, to(w, h, method)).array[0].astype(int) - pillow).max() <= steps
