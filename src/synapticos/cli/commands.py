@@ -5,7 +5,7 @@ from typing import Any
 import typer
 import typer.main
 
-from synapticos.cli import build, doctor, model, new, run
+from synapticos.cli import build, doctor, model, new, run, try_
 
 
 def build_command() -> Any:
@@ -20,6 +20,7 @@ def build_command() -> Any:
     extra = {"allow_extra_args": True, "ignore_unknown_options": True}
     app.command("run", context_settings=extra)(run.command)
     app.command("build")(build.command)
+    app.command("try")(try_.command)
     app.command("new")(new.command)
     app.add_typer(model.commands, name="model")
     app.command("doctor")(doctor.command)
