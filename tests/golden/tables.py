@@ -34,8 +34,13 @@ def energy(x: Ptr[i8], n: u32) -> i32:
 STEPS = table(Step, [relu, energy])
 
 
+@fn(inline=False)
+def refused() -> i32:
+    return -1
+
+
 @fn
 def run(step: u32, x: Ptr[i8], n: u32) -> i32:
     if step >= len(STEPS):
-        return -1
+        return refused()
     return STEPS[step](x, n)

@@ -148,7 +148,9 @@ class CWriter:
         made = self.program.functions[function]
         emitter = FunctionEmitter(self.names, made)
         pieces = emitter.run()
-        prefix = "" if public else "SYN_INLINE " if function.inline or function.kind == "intrinsic" else "static "
+        prefix = "" if public else _linkage(function)
+        if function.inline is False:
+            prefix += "__attribute__((noinline)) "
         line, depth, text = pieces[0]
         pieces[0] = (line, depth, prefix + text)
         if function.kind == "intrinsic":
@@ -163,7 +165,7 @@ class CWriter:
     def prototypes(self, functions: list[Function]) -> list[str]:
         out = []
         for function in functions:
-            prefix = "SYN_INLINE " if function.inline or function.kind == "intrinsic" else "static "
+            prefix = _linkage(function)
             out.append(f"{prefix}{signature(self.names, function)};")
         return [*out, ""]
 
@@ -308,4 +310,5 @@ class CWriter:
         return "\n".join(out)
 
 
-
+def _linkage(function: Function) -> str:
+    return "SYN_INLINE " if function.inline or function.kind == "intrinsic" else "static "

@@ -242,7 +242,7 @@ def static(type: Any, count: Any = None, *, align: int = 0, section: str = "") -
 class Function:
     """A `@fn`: what was written, and a callable that runs on the checked engine."""
 
-    def __init__(self, python: Callable[..., Any], kind: str = "fn", *, pure: bool = False, inline: bool = False, disjoint: bool = False,
+    def __init__(self, python: Callable[..., Any], kind: str = "fn", *, pure: bool = False, inline: bool | None = None, disjoint: bool = False,
                  code: str = "", when: str = "", symbol: str = "", prefix: str = "") -> None:
         self.python, self.kind = python, kind
         self.pure, self.inline, self.disjoint, self.code, self.when = pure, inline, disjoint, code, when
@@ -287,8 +287,9 @@ class Function:
         return f"<{self.kind} {self.__qualname__} {self.file}:{self.line}>"
 
 
-def fn(python: Any = None, *, pure: bool = False, inline: bool = False, disjoint: bool = False) -> Any:
+def fn(python: Any = None, *, pure: bool = False, inline: bool | None = None, disjoint: bool = False) -> Any:
     """Kernel-Python from here on. `pure`: writes nothing but its own locals, so calls to it may stand anywhere.
+    `inline`: True or False decides it, else the C compiler does.
     `disjoint`: what its pointers reach while it runs does not overlap (`restrict` in C; checked runs compare bounds)."""
     if python is None:
         return lambda f: Function(f, pure=pure, inline=inline, disjoint=disjoint)
