@@ -324,6 +324,8 @@ class _Builder:
         if not 1 <= raw.version <= form.version:
             return problem(f"version {raw.version} is newer than {form.version}", nearest)
         fact = form.mismatch(inputs, outputs)
+        if "int4" in inputs:
+            return problem("weights of 4 bits", f"{nearest}: convert with weights of 8 bits")
         if fact:
             return problem(fact, nearest)
         if raw.kind in NO_STEP:

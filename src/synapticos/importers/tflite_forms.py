@@ -655,8 +655,10 @@ _SLICE = ("BeginMask", "EndMask", "EllipsisMask", "NewAxisMask", "ShrinkAxisMask
 BYTE = ("int8 -> int8",)
 REDUCED = ("int8, int32 -> int8", "float32, int32 -> float32")
 NUMBERS = ("int8", "uint8", "int16", "int32", "uint32", "float32")
-WEIGHTS = ("int8, int8, int32? -> int8", "float32, float32, float32? -> float32")
+WEIGHTS = ("int8, int8, int32? -> int8", "float32, float32, float32? -> float32", "int16, int8, int64 -> int16")
+WINDOWED = ("int8 -> int8", "float32 -> float32", "int16 -> int16")
 BYTES = ("int8, int8 -> int8",)
+INTEGERS = (*BYTES, "int16, int16 -> int16")
 PAIRS = ("float32, float32 -> float32", "int32, int32 -> int32")
 BYTE_OR_REAL = ("int8 -> int8", "float32 -> float32")
 MOVED = ("int8", "uint8", "int16", "int32", "float32", "uint32")  # types that are only copied
@@ -667,25 +669,25 @@ def _moved(pattern: str) -> tuple[str, ...]:
 
 
 OPERATORS = {
-    "ADD": Form(2, ("int8, int8 -> int8", *PAIRS), _add, "AddOptions", _ACTIVATION),
+    "ADD": Form(5, (*INTEGERS, *PAIRS), _add, "AddOptions", _ACTIVATION),
     "ARG_MAX": Form(2, ("int8, int32 -> int32", "float32, int32 -> int32"), _arg),
     "ARG_MIN": Form(2, ("int8, int32 -> int32", "float32, int32 -> int32"), _arg),
     "ASSIGN_VARIABLE": Form(1, _moved("resource, {t} ->"), _assign, scaled=False),
-    "AVERAGE_POOL_2D": Form(2, BYTE_OR_REAL, _pool, *_POOL),
+    "AVERAGE_POOL_2D": Form(3, WINDOWED, _pool, *_POOL),
     "BATCH_TO_SPACE_ND": Form(3, _moved("{t}, int32, int32 -> {t}"), _blocks),
     "CAST": Form(7, tuple(f"{a} -> {b}" for a in NUMBERS for b in NUMBERS if a != b), _same_shape, scaled=False),
     "CALL_ONCE": Form(1, ("->",), _nothing, "CallOnceOptions", ("InitSubgraphIndex",)),
     "CONCATENATION": Form(
         2, _moved("{t}, ... -> {t}"), _concatenation, "ConcatenationOptions", ("Axis", *_ACTIVATION)
     ),
-    "CONV_2D": Form(3, WEIGHTS, _conv, "Conv2DOptions", _CONV),
-    "DEPTHWISE_CONV_2D": Form(3, WEIGHTS, _depthwise, "DepthwiseConv2DOptions", (*_CONV, "DepthMultiplier")),
+    "CONV_2D": Form(6, WEIGHTS, _conv, "Conv2DOptions", _CONV),
+    "DEPTHWISE_CONV_2D": Form(6, WEIGHTS, _depthwise, "DepthwiseConv2DOptions", (*_CONV, "DepthMultiplier")),
     "DEPTH_TO_SPACE": Form(2, _moved("{t} -> {t}"), _space, "DepthToSpaceOptions", ("BlockSize",)),
     "DEQUANTIZE": Form(2, tuple(f"{t} -> float32" for t in ("int8", "uint8", "int16", "int32")), _same_shape),
     "DIV": Form(2, PAIRS, _add, "DivOptions", _ACTIVATION),
     "ELU": Form(1, BYTE_OR_REAL, _same_shape),
     "EXPAND_DIMS": Form(1, _moved("{t}, int32 -> {t}"), _reshape, scaled=False),
-    "FULLY_CONNECTED": Form(6, WEIGHTS, _dense, *_DENSE),
+    "FULLY_CONNECTED": Form(12, WEIGHTS, _dense, *_DENSE),
     "GATHER": Form(5, _moved("{t}, int32 -> {t}"), _gather, "GatherOptions", ("Axis", "BatchDims")),
     "HARD_SWISH": Form(1, BYTE_OR_REAL, _same_shape),
     "L2_NORMALIZATION": Form(2, BYTE_OR_REAL, _rows, "L2NormOptions", _ACTIVATION),
@@ -693,11 +695,11 @@ OPERATORS = {
     "LOGISTIC": Form(3, (*BYTE_OR_REAL, "int16 -> int16"), _same_shape),
     "LOG_SOFTMAX": Form(2, BYTE_OR_REAL, _rows),
     "MAXIMUM": Form(4, (*BYTES, *PAIRS), _add),
-    "MAX_POOL_2D": Form(2, BYTE_OR_REAL, _pool, *_POOL),
+    "MAX_POOL_2D": Form(3, WINDOWED, _pool, *_POOL),
     "MEAN": Form(2, REDUCED, _reduction, "ReducerOptions", ("KeepDims",)),
     "MINIMUM": Form(4, (*BYTES, *PAIRS), _add),
     "MIRROR_PAD": Form(2, _moved("{t}, int32 -> {t}"), _mirror_pad, "MirrorPadOptions", ("Mode",)),
-    "MUL": Form(7, (*BYTES, *PAIRS), _add, "MulOptions", _ACTIVATION),
+    "MUL": Form(7, (*INTEGERS, *PAIRS), _add, "MulOptions", _ACTIVATION),
     "PACK": Form(2, _moved("{t}, ... -> {t}"), _pack, "PackOptions", ("Axis", "ValuesCount")),
     "PAD": Form(2, ("int8, int32 -> int8", "float32, int32 -> float32", "int16, int32 -> int16"), _pad),
     "PADV2": Form(2, _moved("{t}, int32, {t} -> {t}"), _pad_with),
@@ -730,7 +732,7 @@ OPERATORS = {
     "STRIDED_SLICE": Form(
         4, _moved("{t}, int32, int32, int32 -> {t}"), _strided_slice, "StridedSliceOptions", _SLICE, scaled=False
     ),
-    "SUB": Form(3, (*BYTES, *PAIRS), _add, "SubOptions", _ACTIVATION),
+    "SUB": Form(5, (*INTEGERS, *PAIRS), _add, "SubOptions", _ACTIVATION),
     "SUM": Form(2, REDUCED, _reduction, "ReducerOptions", ("KeepDims",)),
     "SVDF": Form(
         3,

@@ -1,7 +1,8 @@
 """A network as importers give it: operators in an order that can be executed, and the tensors between them.
 
 Operators have the names and the meaning of the .tflite format, whose reference arithmetic is ours; every
-option is a plain number or word, with SAME and VALID already turned into rows and columns of padding.
+option is a plain number or word, with SAME and VALID already turned into rows and columns of padding. LOOKUP, which that
+format has not, maps each int8 by a table.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ DTYPES = {  # name -> bytes an element; a type's number in a container is its pl
     "int32": 4,
     "uint32": 4,
     "uint64": 8,
+    "int64": 8,  # of biases only
 }
 
 

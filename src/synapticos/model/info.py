@@ -82,7 +82,9 @@ class ModelInfo:
             return " ".join("x".join(map(str, t.shape)) or "scalar" for t in tensors)
 
         def ends(tensors: Sequence[TensorInfo]) -> str:
-            return "; ".join(f"{shape([t])} {t.dtype} scale {t.scale:.6g} zero {t.zero}" for t in tensors)
+            return "; ".join(
+                f"{shape([t])} {t.dtype}" + ("" if t.scale is None else f" scale {t.scale:.6g} zero {t.zero}") for t in tensors
+            )
 
         rows = [("step", "operator", "node", "in", "out", "MACs", "weights", "live")]
         for layer in self.layers:

@@ -21,7 +21,9 @@ class Maker:
         self.given: list[np.ndarray] = []
 
     def scale(self, type: str, low: float = 0.004, high: float = 0.2) -> dict[str, Any]:
-        """A scale and a zero point, of int8 only."""
+        """A scale and a zero point; of int16 it is 0, other types have neither."""
+        if type == "int16":
+            return {"scale": float(np.float32(self.random.uniform(0.001, 0.1))), "zero": 0}
         if type != "int8":
             return {}
         zero = int(self.random.choice([-128, -1, 0, 3, 127, int(self.random.integers(-128, 128))]))
@@ -94,9 +96,9 @@ def elementwise(kind: str, options: str | None, version: int, types: list[str], 
     OPERATORS[kind.lower()] = model
 
 
-elementwise("ADD", "AddOptions", 2, ["int8", "float32", "int32"])
-elementwise("SUB", "SubOptions", 2, ["int8", "float32"])
-elementwise("MUL", "MulOptions", 2, ["int8", "float32", "int32"])
+elementwise("ADD", "AddOptions", 2, ["int8", "float32", "int32", "int16"])
+elementwise("SUB", "SubOptions", 2, ["int8", "float32", "int16"])
+elementwise("MUL", "MulOptions", 2, ["int8", "float32", "int32", "int16"])
 elementwise("DIV", "DivOptions", 1, ["float32", "int32"])
 elementwise("MAXIMUM", "MaximumMinimumOptions", 2, ["int8", "float32", "int32"], activation=False)
 elementwise("MINIMUM", "MaximumMinimumOptions", 2, ["int8", "float32", "int32"], activation=False)
@@ -312,7 +314,7 @@ def concatenation(random: Random) -> Model:
     type = moved(random)
     shape = sides(random, int(random.integers(1, 5)))
     axis = int(random.integers(len(shape)))
-    q = m.scale(type) if type != "int16" else {"scale": 0.1, "zero": 0}
+    q = m.scale(type)
     sizes = [int(n) for n in random.integers(1, 5, int(random.integers(2, 5)))]
     xs = [m.x(cut(shape, axis, n), type, **q) for n in sizes]
     y = m.y(cut(shape, axis, sum(sizes)), type, **q)
@@ -341,7 +343,7 @@ def padding(kind: str) -> None:
         shape = sides(random, 4, 2)
         most = 1 if kind == "MIRROR_PAD" else 3
         pads = random.integers(0, most + 1, (4, 2))
-        q = {"scale": 0.1, "zero": 0} if type == "int16" else m.scale(type)
+        q = m.scale(type)
         x = m.x(shape, type, **q)
         y = m.y(tuple(int(n) for n in shape + pads.sum(axis=1)), type, **q)
         inputs = [x, m.c(*pads.reshape(-1), shape=(4, 2))]
@@ -459,6 +461,9 @@ def weights(m: Maker, shape: tuple[int, ...], type: str, axis: int, x_scale: flo
         k = m.w.constant("w", m.random.normal(0, 1, shape).astype(np.float32))
         return k, m.w.constant("b", m.random.normal(0, 1, channels).astype(np.float32))
     scales = [float(np.float32(s)) for s in m.random.uniform(0.001, 0.02, channels)]
+    if type == "int16":
+        k = m.w.constant("w", m.random.integers(-127, 128, shape).astype(np.int8), scales, axis)
+        return k, m.w.constant("b", m.random.integers(-(2**30), 2**30, channels).astype(np.int64), [0.001] * channels)
     k = m.w.constant("w", m.random.integers(-127, 128, shape).astype(np.int8), scales, axis)
     bias = m.random.integers(-5000, 5000, channels).astype(np.int32)
     return k, m.w.constant("b", bias, [float(np.float32(x_scale) * np.float32(s)) for s in scales])
@@ -484,9 +489,9 @@ def transpose_conv(random: Random) -> Model:
 @operator
 def conv_groups(random: Random) -> Model:
     m = Maker(random)
-    type = str(random.choice(["int8", "float32"]))
+    type = str(random.choice(["int8", "float32", "int16"]))
     b, h, w, part = sides(random, 4, 1, 5)
-    groups, each = int(random.integers(1 if type == "float32" else 2, 4)), int(random.integers(1, 4))
+    groups, each = int(random.integers(2 if type == "int8" else 1, 4)), int(random.integers(1, 4))
     k_h, k_w, s_h, s_w = sides(random, 4, 1, 3)
     d = int(random.integers(1, 3))
     q = m.scale(type)
@@ -499,14 +504,15 @@ def conv_groups(random: Random) -> Model:
 
 
 @operator
-def depthwise_f32(random: Random) -> Model:
+def depthwise_wide(random: Random) -> Model:
     m = Maker(random)
+    type = str(random.choice(["float32", "int16"]))
     b, h, w, c = sides(random, 4, 1, 5)
     k_h, k_w, s_h, s_w = sides(random, 4, 1, 3)
     times, d = int(random.integers(1, 4)), int(random.integers(1, 3))
-    x = m.x((b, h, w, c), "float32")
-    k, bias = weights(m, (1, k_h, k_w, c * times), "float32", 3, 1.0)
-    y = m.y((b, -(-h // s_h), -(-w // s_w), c * times), "float32")
+    x = m.x((b, h, w, c), type, **m.scale(type))
+    k, bias = weights(m, (1, k_h, k_w, c * times), type, 3, 1.0)
+    y = m.y((b, -(-h // s_h), -(-w // s_w), c * times), type, **m.scale(type))
     m.w.op("DEPTHWISE_CONV_2D", [x, k, bias], [y], 2, "DepthwiseConv2DOptions", Padding=0, StrideH=s_h, StrideW=s_w,
            DilationHFactor=d, DilationWFactor=d, DepthMultiplier=times,
            FusedActivationFunction=int(random.integers(4)))  # fmt: skip
@@ -514,24 +520,27 @@ def depthwise_f32(random: Random) -> Model:
 
 
 @operator
-def pool_f32(random: Random) -> Model:
+def pool_wide(random: Random) -> Model:
     m = Maker(random)
+    type = str(random.choice(["float32", "int16"]))
+    q = m.scale(type)
     b, h, w, c = sides(random, 4, 1, 7)
     k_h, k_w, s_h, s_w = sides(random, 4, 1, 3)
-    x = m.x((b, h, w, c), "float32")
-    y = m.y((b, -(-h // s_h), -(-w // s_w), c), "float32")
+    x = m.x((b, h, w, c), type, **q)
+    y = m.y((b, -(-h // s_h), -(-w // s_w), c), type, **q)
     m.w.op(str(random.choice(["MAX_POOL_2D", "AVERAGE_POOL_2D"])), [x], [y], 1, "Pool2DOptions", Padding=0, StrideH=s_h,
            StrideW=s_w, FilterHeight=k_h, FilterWidth=k_w, FusedActivationFunction=int(random.integers(4)))  # fmt: skip
     return m.done(y)
 
 
 @operator
-def dense_f32(random: Random) -> Model:
+def dense_wide(random: Random) -> Model:
     m = Maker(random)
+    type = str(random.choice(["float32", "int16"]))
     batch, depth, channels = sides(random, 3, 1, 17)
-    x = m.x((batch, depth), "float32")
-    k, bias = weights(m, (channels, depth), "float32", 0, 1.0)
-    y = m.y((batch, channels), "float32")
+    x = m.x((batch, depth), type, **m.scale(type))
+    k, bias = weights(m, (channels, depth), type, 0, 1.0)
+    y = m.y((batch, channels), type, **m.scale(type))
     m.w.op("FULLY_CONNECTED", [x, k, bias], [y], 1, "FullyConnectedOptions",
            FusedActivationFunction=int(random.integers(4)))  # fmt: skip
     return m.done(y)

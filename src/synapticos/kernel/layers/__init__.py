@@ -7,22 +7,23 @@ all share in `requant`.
 from typing import Any
 
 from synapticos.kernel.layers import (
-    add, average_pool, concat, conv_groups, convert, copy_bytes, dense, dense_f32, depthwise, elements_f32, elements_i8,
+    add, average_pool, concat, conv_groups, convert, copy_bytes, dense, dense_f32, dense_i16, depthwise, elements_f32, elements_i8, elements_i16,
     elements_i32, filter_bank, join, lookup, lstm, max_pool, moves, pad, reduce, resize, rfft, rows_f32, rows_i8, scatter, signal,
     softmax, softmax_wide, squash, svdf, unary_f32, window_f32,
+    window_i16,
 )  # fmt: skip
 from synapticos.kernel.layers.by_type import ByType, FirstThatCan
 from synapticos.kernel.layers.variants import VARIANTS, Const, LayerPlan, Unsupported
 
 # operator of the source model: the file whose `plan` takes it
 LAYERS: dict[str, Any] = {
-    "FULLY_CONNECTED": ByType(int8=dense, float32=dense_f32),
-    "CONV_2D": ByType(int8=conv_groups, float32=window_f32),
-    "DEPTHWISE_CONV_2D": ByType(int8=depthwise, float32=window_f32),
-    "ADD": ByType(int8=FirstThatCan(add, elements_i8), float32=elements_f32, int32=elements_i32),
+    "FULLY_CONNECTED": ByType(int8=dense, float32=dense_f32, int16=dense_i16),
+    "CONV_2D": ByType(int8=conv_groups, float32=window_f32, int16=window_i16),
+    "DEPTHWISE_CONV_2D": ByType(int8=depthwise, float32=window_f32, int16=window_i16),
+    "ADD": ByType(int8=FirstThatCan(add, elements_i8), int16=elements_i16, float32=elements_f32, int32=elements_i32),
     "PAD": ByType(moves, int8=pad),
-    "MAX_POOL_2D": ByType(int8=max_pool, float32=window_f32),
-    "AVERAGE_POOL_2D": ByType(int8=average_pool, float32=window_f32),
+    "MAX_POOL_2D": ByType(int8=max_pool, float32=window_f32, int16=window_i16),
+    "AVERAGE_POOL_2D": ByType(int8=average_pool, float32=window_f32, int16=window_i16),
     "CONCATENATION": ByType(join, int8=concat),
     "SOFTMAX": ByType(int8=softmax, int16=softmax_wide, float32=rows_f32),
     "SVDF": svdf,
@@ -45,8 +46,8 @@ LAYERS: dict[str, Any] = {
     "RESIZE_BILINEAR": resize,
     "TRANSPOSE_CONV": scatter,
     "PACK": join,
-    "SUB": ByType(int8=elements_i8, float32=elements_f32, int32=elements_i32),
-    "MUL": ByType(int8=elements_i8, float32=elements_f32, int32=elements_i32),
+    "SUB": ByType(int8=elements_i8, int16=elements_i16, float32=elements_f32, int32=elements_i32),
+    "MUL": ByType(int8=elements_i8, int16=elements_i16, float32=elements_f32, int32=elements_i32),
     "DIV": ByType(float32=elements_f32, int32=elements_i32),
     "MAXIMUM": ByType(int8=elements_i8, float32=elements_f32, int32=elements_i32),
     "MINIMUM": ByType(int8=elements_i8, float32=elements_f32, int32=elements_i32),
@@ -63,6 +64,7 @@ LAYERS: dict[str, Any] = {
     "RELU": ByType(int8=lookup, float32=unary_f32),
     "RELU6": ByType(int8=lookup, float32=unary_f32),
     "RELU_N1_TO_1": ByType(int8=lookup, float32=unary_f32),
+    "LOOKUP": ByType(int8=lookup),
     "RESHAPE": copy_bytes,
     "READ_VARIABLE": copy_bytes,
     "ASSIGN_VARIABLE": copy_bytes,
@@ -71,7 +73,7 @@ LAYERS: dict[str, Any] = {
 
 # operators whose output may be the bytes of an input
 IN_PLACE = {
-    "ADD", "CAST", "DIV", "ELU", "HARD_SWISH", "L2_NORMALIZATION", "LEAKY_RELU", "LOGISTIC", "MAXIMUM", "MINIMUM", "MUL", "PRELU", "QUANTIZE", "RELU", "RELU6", "RELU_N1_TO_1", "RESHAPE", "SOFTMAX", "SUB",
+    "ADD", "CAST", "DIV", "ELU", "HARD_SWISH", "L2_NORMALIZATION", "LEAKY_RELU", "LOGISTIC", "LOOKUP", "MAXIMUM", "MINIMUM", "MUL", "PRELU", "QUANTIZE", "RELU", "RELU6", "RELU_N1_TO_1", "RESHAPE", "SOFTMAX", "SUB",
     "TANH",
 }  # fmt: skip
 

@@ -233,13 +233,16 @@ def cast_run(call: LayerCall) -> Status:
     return Status.OK
 
 
+TINY = 2.0**-126  # the smallest float that is not subnormal
+
+
 def plan(op: Any) -> Any:
     """The step for a QUANTIZE, DEQUANTIZE or CAST. Plain Python."""
     from synapticos.kernel.layers import lookup, requantize as bytes_only
     from synapticos.kernel.layers.functions import one_scale
     from synapticos.kernel.layers.operands import integer_range, number_of, require
     from synapticos.kernel.layers.quantize import multiplier_of
-    from synapticos.kernel.layers.variants import CAST, DEQUANTIZE, QUANTIZE_F32, RESCALE, LayerPlan, as_rows
+    from synapticos.kernel.layers.variants import CAST, DEQUANTIZE, QUANTIZE_F32, RESCALE, LayerPlan, Unsupported, as_rows
 
     x, y = op.inputs[0], op.outputs[0]
     rows, n = as_rows(y.shape)
@@ -257,6 +260,8 @@ def plan(op: Any) -> Any:
         require("int8 uint8 int16 int32", y)
         variant = QUANTIZE_F32
         scale, zero = one_scale(y)
+        if scale < TINY:
+            raise Unsupported(f"a scale of {scale:g}, which division does not bear", f"one of at least {TINY:g}")
         low, high = integer_range(y.dtype)
         fields |= dict(scale=scale, zero=zero, low=low, high=high)
     else:

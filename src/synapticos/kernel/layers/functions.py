@@ -212,11 +212,17 @@ def hard_swish(op: Any, values: Iterable[int]) -> list[int]:
     return results
 
 
+def stored_table(op: Any, values: Iterable[int]) -> list[int]:
+    """A table that the reader has made, beginning with -128."""
+    return [op.options["table"][q + 128] for q in values]
+
+
 FUNCTIONS = {
     "ELU": elu,
     "HARD_SWISH": hard_swish,
     "LEAKY_RELU": leaky_relu,
     "LOGISTIC": logistic,
+    "LOOKUP": stored_table,
     "QUANTIZE": requantized,
     "RELU": _clamped(0.0, None),
     "RELU6": _clamped(0.0, 6.0),

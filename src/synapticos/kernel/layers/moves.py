@@ -69,8 +69,9 @@ def gather(op: Any) -> LayerPlan:
 
 
 def resize_nearest(op: Any) -> LayerPlan:
+    """`options["places"]`, if there: which line and column of x each one of y is."""
     x, y = op.inputs[0], op.outputs[0]
-    corners, centres = op.options["align_corners"], op.options["half_pixel_centers"]
+    corners, centres = op.options.get("align_corners"), op.options.get("half_pixel_centers")
     one = np.float32
 
     def nearest(side: int, out: int) -> Any:
@@ -80,8 +81,12 @@ def resize_nearest(op: Any) -> LayerPlan:
         return np.clip(whole, 0, side - 1)
 
     b, h, w, c = strides_of(x.shape)
+    if "places" in op.options:
+        lines, columns = (np.asarray(p, np.int64) for p in op.options["places"])
+    else:
+        lines, columns = nearest(x.shape[1], y.shape[1]), nearest(x.shape[2], y.shape[2])
     places = [
-        np.arange(x.shape[0]) * b, nearest(x.shape[1], y.shape[1]) * h, nearest(x.shape[2], y.shape[2]) * w,
+        np.arange(x.shape[0]) * b, lines * h, columns * w,
         np.arange(x.shape[3]) * c,
     ]  # fmt: skip
     return plan_pick(op, x, y, places)

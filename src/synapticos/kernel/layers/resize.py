@@ -134,7 +134,7 @@ def resize_f32_run(call: LayerCall) -> Status:
 
 
 def plan(op: Any) -> Any:
-    """The step for a RESIZE_BILINEAR. Plain Python."""
+    """The step for a RESIZE_BILINEAR; `options["places"]`, if there: where in x each line and column of y lies. Plain Python."""
     import numpy as np
 
     from synapticos.kernel.layers.operands import require
@@ -145,7 +145,7 @@ def plan(op: Any) -> Any:
     require(x.dtype, y)
     if len(x.scale) and (float(x.scale[0]), int(x.zero[0])) != (float(y.scale[0]), int(y.zero[0])):
         raise Unsupported("an output scale other than the input's", "equal scales")
-    corners, centres = op.options["align_corners"], op.options["half_pixel_centers"]
+    corners, centres = op.options.get("align_corners"), op.options.get("half_pixel_centers")
     one = np.float32
 
     def reals(side: int, out: int) -> list[list[int]]:
@@ -171,7 +171,16 @@ def plan(op: Any) -> Any:
 
     (batch, x_h, x_w, depth), (_, y_h, y_w, _) = ([int(n) for n in t.shape] for t in (x, y))
     table = integers if x.dtype == "int8" else reals
-    at = np.array(table(x_h, y_h) + table(x_w, y_w), np.int32)
+
+    def given(side: int, places: list[float]) -> list[list[int]]:
+        lows = [min(int(at), side - 1) for at in places]
+        return [[low, min(low + 1, side - 1), round(1024 * (at - low))] for at, low in zip(places, lows)]
+
+    if x.dtype == "int8" and "places" in op.options:
+        lines, columns = op.options["places"]
+        at = np.array(given(x_h, lines) + given(x_w, columns), np.int32)
+    else:
+        at = np.array(table(x_h, y_h) + table(x_w, y_w), np.int32)
     if max(batch, x_h, x_w, y_h, y_w, depth) > MAX_SIDE:
         raise Unsupported(f"{list(x.shape)} to {list(y.shape)}", f"sides up to {MAX_SIDE}")
     params = pack(ResizeParams, batch=batch, x_h=x_h, x_w=x_w, y_h=y_h, y_w=y_w, depth=depth)

@@ -22,10 +22,12 @@ from synapticos.kernel.layers.convert import (
 from synapticos.kernel.layers.copy_bytes import copy_run, copy_validate
 from synapticos.kernel.layers.dense import dense_run, dense_validate
 from synapticos.kernel.layers.dense_f32 import dense_f32_run, dense_f32_validate
+from synapticos.kernel.layers.dense_i16 import dense_i16_run, dense_i16_validate
 from synapticos.kernel.layers.depthwise import depthwise_run, depthwise_validate
 from synapticos.kernel.layers.depthwise_3x3 import depthwise_3x3_run, depthwise_3x3_validate
 from synapticos.kernel.layers.elements_f32 import elements_f32_run, elements_f32_validate
 from synapticos.kernel.layers.elements_i8 import elements_i8_run, elements_i8_validate
+from synapticos.kernel.layers.elements_i16 import elements_i16_run, elements_i16_validate
 from synapticos.kernel.layers.elements_i32 import elements_i32_run, elements_i32_validate
 from synapticos.kernel.layers.filter_bank import (
     bank_log_run, bank_log_validate, bank_pcan_run, bank_pcan_validate, bank_root_run, bank_root_validate, bank_run,
@@ -57,6 +59,10 @@ from synapticos.kernel.layers.window_f32 import (
     average_pool_f32_run, average_pool_f32_validate, conv_f32_run, conv_f32_validate, depthwise_f32_run,
     depthwise_f32_validate, max_pool_f32_run, max_pool_f32_validate,
 )  # fmt: skip
+from synapticos.kernel.layers.window_i16 import (
+    average_pool_i16_run, average_pool_i16_validate, conv_i16_run, conv_i16_validate, depthwise_i16_run,
+    depthwise_i16_validate, max_pool_i16_run, max_pool_i16_validate,
+)  # fmt: skip
 from synapticos.kernel.status import Status
 
 LayerValidate = Fn[[LayerCheck], Status]
@@ -85,7 +91,9 @@ VALIDATES = [
     signal_energy_validate, rfft_validate, bank_validate, bank_root_validate, bank_subtract_validate, bank_pcan_validate,
     bank_log_validate, elements_i8_validate, reduce_i8_validate, reduce_f32_validate, unary_f32_validate,
     rows_f32_validate, resize_i8_validate, resize_f32_validate, scatter_i8_validate, scatter_f32_validate,
-    conv_groups_validate, l2_i8_validate, log_softmax_i8_validate,
+    conv_groups_validate, l2_i8_validate, log_softmax_i8_validate, conv_i16_validate,
+    depthwise_i16_validate, average_pool_i16_validate, max_pool_i16_validate, dense_i16_validate,
+    elements_i16_validate,
 ]  # fmt: skip
 RUNS = [
     absent_run, dense_run, conv_run, conv_1x1_run, depthwise_run, depthwise_3x3_run, add_run, pad_run, max_pool_run,
@@ -96,6 +104,7 @@ RUNS = [
     signal_energy_run, rfft_run, bank_run, bank_root_run, bank_subtract_run, bank_pcan_run, bank_log_run,
     elements_i8_run, reduce_i8_run, reduce_f32_run, unary_f32_run, rows_f32_run, resize_i8_run, resize_f32_run,
     scatter_i8_run, scatter_f32_run, conv_groups_run, l2_i8_run, log_softmax_i8_run,
+    conv_i16_run, depthwise_i16_run, average_pool_i16_run, max_pool_i16_run, dense_i16_run, elements_i16_run,
 ]  # fmt: skip
 
 VALIDATE = table(LayerValidate, VALIDATES, open=True)

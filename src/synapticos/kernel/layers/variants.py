@@ -61,6 +61,12 @@ SCATTER_F32 = 49
 CONV_GROUPS_I8 = 50
 L2_I8 = 51
 LOG_SOFTMAX_I8 = 52
+CONV_I16 = 53
+DEPTHWISE_I16 = 54
+AVERAGE_POOL_I16 = 55
+MAX_POOL_I16 = 56
+DENSE_I16 = 57
+ELEMENTS_I16 = 58
 
 VARIANTS = {
     number: name.lower() for name, number in list(globals().items()) if name.isupper() and isinstance(number, int)
