@@ -98,3 +98,13 @@ def test_bad_input_is_one_line(syn, tmp_path):
     ):  # fmt: skip
         status, out, err = syn("model", *arguments)
         assert status == 2 and err.startswith("syn: ") and err.count("\n") == 1 and not out, (arguments, err)
+
+
+def test_a_network_of_floats_is_described(syn, tmp_path):
+    m = Layers(1)
+    x = m.tensor("x", (1, 4), type="float32")
+    y = m.tensor("y", (1, 4), 0.5, 3)
+    m.op("QUANTIZE", [x], [y], 1, "QuantizeOptions")
+    (tmp_path / "floats.tflite").write_bytes(m.finish([x], [y]))
+    status, out, _ = syn("model", "info", tmp_path / "floats.tflite")
+    assert status == 0 and "in:  1x4 float32\n" in out

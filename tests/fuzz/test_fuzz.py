@@ -53,3 +53,17 @@ def test_options_that_are_no_numbers_are_damage(value):
 
     with pytest.raises(Damaged, match='option "start"'):
         _flexbuffer(Op(), ("start",))
+
+
+def test_a_subnormal_scale_is_refused_by_the_compiler_not_by_the_kernel():
+    """Found by the fuzzer: the kernel refused what had been compiled."""
+    from tflite_writer import Writer
+
+    from synapticos import importers
+    from synapticos.errors import UserError
+
+    w = Writer()
+    x, y = w.tensor("x", (1, 4), type="float32"), w.tensor("y", (1, 4), 6e-45, -33)
+    w.op("QUANTIZE", [x], [y], 1, "QuantizeOptions")
+    with pytest.raises(UserError, match="a scale of 5.60519e-45"):
+        importers.read(w.finish([x], [y]), "small")
