@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from synapticos.boards.host import HostExit
 from synapticos.engine import Build
+from synapticos.kernel import hal
 from synapticos.kernel.arena import Arena
 from synapticos.kernel.compose import pipeline_add_model, pipeline_add_preprocess, pipeline_build, pipeline_create
 from synapticos.kernel.job import JobParams
@@ -37,6 +39,13 @@ def bench_stage(call: StageCall) -> Status:
 
 
 @fn
+def bench_first(call: StageCall) -> Status:
+    """Stops the processor at once: what ran until here is the way to a stage."""
+    hal.exit(0, 0)
+    return Status.OK
+
+
+@fn
 def bench_empty(kernel: Kernel) -> Status:
     return Status.OK
 
@@ -46,13 +55,22 @@ def bench_stage_alone(call: StageCall) -> Status:
     return bench_stage(call)
 
 
+@fn
+def bench_first_alone(call: StageCall) -> Status:
+    return bench_first(call)
+
+
 ROOTS = [Arena.tensor, Arena.reset, kernel_boot, kernel_init, model_register, npu_load_model, pipeline_create, pipeline_add_preprocess,
-         pipeline_add_model, pipeline_build, infer_post, kernel_poll, infer_get_result, infer_cancel, bench_empty, bench_stage_alone]  # fmt: skip
+         pipeline_add_model, pipeline_build, infer_post, kernel_poll, infer_get_result, infer_cancel, bench_empty, bench_stage_alone, bench_first_alone]  # fmt: skip
 
 
 class Bench:
-    def __init__(self, jobs: int = 4) -> None:
-        self.e: Any = Build(ROOTS, tables={APP_STAGES: [bench_stage]}, MAX_JOBS=jobs, MAX_PIPELINE_STAGES=8).engine("cortex-m")
+    """A kernel with a model. `app`: in a build as a small app has it, one job slot, one input a stage, planned frames."""
+
+    def __init__(self, app: bool = False) -> None:
+        most = {"MAX_JOBS": 1, "STAGE_INPUTS": 1, "MAX_PIPELINES": 3, "MAX_MODELS": 1, "NPU_INPUT_BYTES": 4} if app else {}
+        self.app = app
+        self.e: Any = Build(ROOTS, tables={APP_STAGES: [bench_stage, bench_first]}, MAX_PIPELINE_STAGES=8, **most).engine("cortex-m")
         e = self.e
         self.kernel = e.new(Kernel)
         self.memory = e.array(u8, ARENA)
@@ -75,13 +93,20 @@ class Bench:
         self.last = self.e.instructions - self.none
         return out
 
-    def pipeline(self, stages: int) -> int:
+    def pipeline(self, stages: int, function: int = 0) -> int:
         e = self.e
         pipe = e(pipeline_create, self.kernel, None)
         for _ in range(stages):
-            assert e(pipeline_add_preprocess, self.kernel, pipe, APP_STAGE, None, 0) == Status.OK
+            assert e(pipeline_add_preprocess, self.kernel, pipe, APP_STAGE + function, None, 0) == Status.OK
         assert e(pipeline_add_model, self.kernel, pipe, self.handle) == Status.OK
         assert e(pipeline_build, self.kernel, pipe) == Status.OK
+        if self.app:  # as boot leaves it
+            planned = self.kernel.pipelines.items[(pipe & 0xFF) - 1]
+            planned.planned = True
+            for i in range(stages + 1):
+                planned.stages[i].capacity = 64
+            self.kernel.frames[1].at = 1024
+            self.kernel.frames[1].bytes = 128
         return int(pipe)
 
     def submit(self, pipe: int) -> int:
@@ -98,6 +123,25 @@ class Bench:
             if int(answer) in (0, 2):
                 return out
         raise AssertionError("the kernel never rests")
+
+
+def to_first_step(app: bool) -> tuple[int, int]:
+    """Submitting, and what passes from there to the first instruction of the job's first stage."""
+    b = Bench(app)
+
+    def until_exit(function: Any, *arguments: Any) -> int:
+        before = b.e.core.instructions
+        try:
+            b.e(function, *arguments)
+        except HostExit:
+            return int(b.e.core.instructions - before)
+        raise AssertionError("the stage was not reached")
+
+    call = b.e.new(StageCall)
+    alone = until_exit(bench_first_alone, call) - b.none  # the stage's own way to its end, and the thunk
+    b.submit(b.pipeline(1, 1))
+    submit = b.last
+    return submit, until_exit(kernel_poll, b.kernel) - b.none - alone
 
 
 def figures() -> dict[str, int]:
@@ -118,26 +162,26 @@ def figures() -> dict[str, int]:
     stage = b.last
     out["the stage of these figures, alone"] = stage
     out["poll with nothing to do"] = b.polls()[-1]
-    pipes = [b.pipeline(n) for n in (1, 2, 3)]
-    runs = []
-    for pipe in pipes:
-        job = b.submit(pipe)
-        submit = b.last
-        polls = b.polls()
-        result = e.new(Tensor)
-        assert b("result", infer_get_result, b.kernel, job, result) == Status.OK
-        runs.append((submit, polls, b.last))
-    submit, polls, result = runs[0]
-    out["submit"] = submit
-    out["poll that dispatches a job and runs its first stage"] = polls[0]
-    out["submit to first step (both, less the stage)"] = submit + polls[0] - stage
-    out["stage boundary (a later stage's poll, less the stage)"] = runs[1][1][1] - stage
-    out["polls of a one-stage pipeline, its stub model included"] = sum(polls)
-    out["reading the result"] = result
-    job = b.submit(pipes[0])
+    job = b.submit(b.pipeline(1))
     assert b("cancel", infer_cancel, b.kernel, job) == Status.OK
     out["cancel of a queued job"] = b.last
     out["boot (every field of the kernel)"] = 0
+    for app, title in ((False, "composed at run time, defaults"), (True, "planned, one job slot, one input")):
+        b = Bench(app)
+        runs = []
+        for n in (1, 2, 3):
+            job = b.submit(b.pipeline(n))
+            submit, polls, result = b.last, b.polls(), b.e.new(Tensor)
+            assert b("result", infer_get_result, b.kernel, job, result) == Status.OK
+            runs.append((submit, polls, b.last))
+        submit, polls, read = runs[0]
+        begun = to_first_step(app)
+        out[f"{title}: submit"] = submit
+        out[f"{title}: submit to the first instruction of the stage"] = sum(begun)
+        out[f"{title}: submit, and the poll that dispatches and runs the first stage, less the stage"] = submit + polls[0] - stage
+        out[f"{title}: stage boundary (a later stage's poll, less the stage)"] = runs[1][1][1] - stage
+        out[f"{title}: all polls of a one-stage pipeline and its stub model"] = sum(polls)
+        out[f"{title}: reading the result"] = read
     b("boot", kernel_boot, b.kernel, 0)
     out["boot (every field of the kernel)"] = b.last
     return out

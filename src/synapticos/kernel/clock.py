@@ -24,7 +24,7 @@ class Clock:
         self.rate = rate
         self.last = now
 
-    @fn
+    @fn(inline=True)
     def update(self, now: u32) -> None:
         """The counter shows `now`."""
         self.ticks += wrap(u32, now - self.last)

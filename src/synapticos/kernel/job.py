@@ -77,7 +77,10 @@ class Job:
     callback: u32
     deadline_in: u32  # microseconds from the submission; 0: none
     posted_at: u32  # the counter at submission
-    status: Status
+    status: Status  # once it has ended; before, what the host posted of its stage
+    y_at: u32  # in the arena: what the stage that runs is given room for
+    y_room: u32
+    frame_at: u32  # of the running model, from the arena's start
     steps: u32  # of the model that runs, 0 before it begins
     step: u32
     row: u32
@@ -85,36 +88,25 @@ class Job:
     used: u32  # bytes of its frame
     mark: u32  # a reset of the arena must not go below
     error_at: u32  # what ended it: stage << 16 | layer
-    frame_at: u32  # of the running model, from the arena's start
-    frame_bytes: u32
+    frame_bytes: u32  # of the running model; 0: none runs
     state: JobState
     priority: u8
     pipeline: u8  # slot
-    stage: u8
     frame: u8  # which: a class's, or FREE_FRAME
     inputs: u8  # tensors in `x`
+    preemptible: bool
+    into: bool  # the caller brought a buffer for the result
+    reserved: u8
+    stage: u8
     host: HostWork
     turn: u8  # which end of a planned frame the next buffer takes
-    preemptible: bool
+    holds_npu: bool  # in the middle of a model on an exclusive backend
     detached: bool  # nobody will read it: free the slot when it ends
     abort: bool  # end it before its next step
     announced: bool  # its callback has returned
-    into: bool  # the caller brought a buffer for the result
-    holds_npu: bool  # in the middle of a model on an exclusive backend
-    reserved: Shaped[Array[u8], 2]
+    reserved_end: u8
     x: Shaped[Array[Tensor], STAGE_INPUTS]  # what the step before left; at first the input, at last the result
     quant: Shaped[Array[Quant], STAGE_INPUTS]
-    y: Tensor  # what the stage that runs is given room for; its shape is 0
-
-
-@fn(pure=True)
-def job_unfinished(job: Job) -> bool:
-    """Does it count against the cap?"""
-    match job.state:
-        case JobState.POSTED | JobState.QUEUED | JobState.RUNNING | JobState.SUSPENDED | JobState.CLAIMED | JobState.WAITING:
-            return True
-        case _:
-            return False
 
 
 @fn(pure=True)
@@ -142,16 +134,9 @@ def goes_before(a: Job, b: Job) -> bool:
     return wrap(u32, a.sequence - b.sequence) > 0x7FFFFFFF
 
 
-@fn
+@fn(inline=True)
 def job_clear(job: Job) -> None:
-    """A slot as a new job finds it; state, id, sequence, priority and pipeline are left alone."""
-    job.deadline_us = NEVER
-    job.began = 0
-    job.user = 0
-    job.callback = 0
-    job.deadline_in = 0
-    job.posted_at = 0
-    job.status = Status.OK
+    """What must not be left of the slot's last job. In the order of the fields, which makes words of it."""
     job.steps = 0
     job.step = 0
     job.row = 0
@@ -159,16 +144,12 @@ def job_clear(job: Job) -> None:
     job.used = 0
     job.mark = 0
     job.error_at = 0
-    job.frame_at = 0
     job.frame_bytes = 0
     job.stage = 0
-    job.frame = 0
-    job.inputs = 0
     job.host = HostWork.NONE
     job.turn = 0
-    job.preemptible = False
+    job.holds_npu = False
     job.detached = False
     job.abort = False
     job.announced = False
-    job.into = False
-    job.holds_npu = False
+    job.reserved_end = 0

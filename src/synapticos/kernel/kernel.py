@@ -54,11 +54,15 @@ class Stats:
 @struct
 class Kernel:
     clock: Clock
+    jobs: Shaped[Array[Job], MAX_JOBS]  # near the start, which makes for short instructions
     arena: Arena
     frames: Shaped[Array[Frame], FRAMES]
     stats: Stats
     note: Note
     posted: u32  # bit n: something was posted to job slot n
+    free: u32  # bit n: job slot n is FREE
+    ready: u32  # bit n: job slot n is QUEUED, RUNNING or SUSPENDED
+    unfinished: u32  # jobs that count against the cap
     next_id: u32
     next_sequence: u32
     cap: u32  # unfinished jobs at once
@@ -71,7 +75,6 @@ class Kernel:
     reserved: u8
     pipelines: Pipelines
     models: Models
-    jobs: Shaped[Array[Job], MAX_JOBS]
     npu: Npu
     profile: Profile
     log: Log
@@ -87,6 +90,7 @@ def kernel_boot(kernel: Kernel, board: u32) -> None:
     kernel.board = board
     kernel.next_id = 1
     kernel.cap = MAX_JOBS
+    kernel.free = 0xFFFFFFFF >> (32 - MAX_JOBS)
     now = hal.ticks(board)
     rate = hal.tick_rate(board)
     kernel.clock.start(now, rate)

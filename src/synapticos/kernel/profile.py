@@ -77,7 +77,7 @@ class Profile:
             copy(self.last, times)
 
 
-@fn(pure=True)
+@fn(pure=True, inline=True)
 def add_ticks(a: u32, b: u32) -> u32:
     """a + b, at most the largest u32."""
     return sat(u32, u64(a) + b)

@@ -38,12 +38,12 @@ def take_buffer(kernel: Kernel, job: Job, n: u32) -> tuple[Status, u32]:
         state = hal.critical_enter(kernel.board)
         status, block = kernel.arena.tensor(n, Lifetime.EPHEMERAL)
         if status == Status.OK:
-            job.mark = max(job.mark, kernel.arena.end)
+            job.mark = kernel.arena.end
         hal.critical_exit(kernel.board, state)
         if status != Status.OK:
             left = kernel.arena.size - kernel.arena.end
             return refuse(kernel.note, Status.NOMEM, f"stage {job.stage} needs {n} bytes of the arena, which has {left} left"), 0
-        job.used = sat(u32, u64(job.used) + n + HEADER)
+        job.used += n + HEADER
         return Status.OK, block + HEADER
     if n > frame.bytes or align_up(n) > frame.bytes - align_up(min(job.buffer, frame.bytes)):
         return refuse(kernel.note, Status.NOMEM, f"stage {job.stage} needs {n} bytes of a frame of {frame.bytes}, beside {job.buffer} in use"), 0
@@ -89,29 +89,23 @@ def stage_capacity(kernel: Kernel, pipeline: Pipeline, number: u32, x: Tensor) -
     return n
 
 
-@fn
-def begin_stage(kernel: Kernel, job: Job, pipeline: Pipeline) -> Status:
-    """Give the next stage its buffer; `job.y` describes it."""
-    number = u32(job.stage)
-    n = stage_capacity(kernel, pipeline, number, job.x[0])
-    at = check(take_buffer(kernel, job, n))
-    y = job.y
-    y.offset = at
-    y.size = n
-    y.dtype = job.x[0].dtype
-    y.ndim = 0
-    y.region = u8(REGION_ARENA)
-    y.lifetime = Lifetime.EPHEMERAL
+@fn(inline=True)
+def fill_input(kernel: Kernel, job: Job, call: StageCall, to: u32, source: u32) -> Status:
+    """Tensor `source` of the job is input `to`. Returns OK; INVAL if it does not lie in its region."""
+    x = job.x[source]
+    data = kernel.regions.get(x.region, x.offset, x.size)
+    if data is None:
+        return Status.INVAL
+    copy(call.x[to], x)
+    call.x_data[to] = data
+    call.scale[to] = job.quant[source].scale
+    call.zero[to] = job.quant[source].zero
     return Status.OK
 
 
 @fn
-def fill_call(kernel: Kernel, job: Job, pipeline: Pipeline, call: StageCall) -> Status:
-    """Resolve the operands of the stage that runs.
-
-    Returns OK; INVAL if a tensor does not lie in its region or a bind names none.
-    """
-    stage = pipeline.stages[job.stage]
+def fill_inputs(kernel: Kernel, job: Job, stage: Stage, call: StageCall) -> Status:
+    """All inputs of a stage that takes several, or chooses. Returns what `fill_call` does."""
     inputs = u32(job.inputs)
     if stage.binds != 0:
         inputs = u32(stage.binds)
@@ -124,28 +118,52 @@ def fill_call(kernel: Kernel, job: Job, pipeline: Pipeline, call: StageCall) -> 
             source = u32(stage.bind[i])
         if source >= job.inputs:
             return Status.INVAL
-        x = job.x[source]
-        data = kernel.regions.get(x.region, x.offset, x.size)
-        if data is None:
-            return Status.INVAL
-        copy(call.x[i], x)
-        call.x_data[i] = data
-        call.scale[i] = job.quant[source].scale
-        call.zero[i] = job.quant[source].zero
-    copy(call.y, job.y)
-    out = kernel.regions.get(job.y.region, job.y.offset, job.y.size)
+        check(fill_input(kernel, job, call, i, source))
+    return Status.OK
+
+
+@fn
+def fill_call(kernel: Kernel, job: Job, pipeline: Pipeline, stage: Stage, call: StageCall) -> Status:
+    """Resolve the operands of the stage that runs: all that it can see, and nothing of inputs that it has not.
+
+    Returns OK; INVAL if a tensor does not lie in its region or a bind names none.
+    """
+    if job.inputs == 1 and stage.binds == 0:
+        call.inputs = 1
+        check(fill_input(kernel, job, call, 0, 0))
+    else:
+        check(fill_inputs(kernel, job, stage, call))
+    y = call.y
+    y.offset = job.y_at
+    y.size = job.y_room
+    y.dtype = call.x[0].dtype
+    y.ndim = 0
+    y.region = u8(REGION_ARENA)
+    y.reserved = 0
+    for i in range(MAX_DIMS):
+        y.shape[i] = 0
+    y.lifetime = Lifetime.EPHEMERAL
+    for i in range(3):
+        y.reserved_end[i] = 0
+    out = kernel.regions.get(REGION_ARENA, job.y_at, job.y_room)
     if out is None:
         return Status.INVAL
     call.y_data = out
     call.config_bytes = stage.config_bytes
-    call.config = stage_config(kernel, pipeline, stage)
+    call.config = None
+    if stage.config_bytes != 0:
+        call.config = stage_config(kernel, pipeline, stage)
     call.state_bytes = stage.state_bytes
+    call.state = None
     if stage.state_bytes != 0:
         call.state = kernel.regions.get(REGION_ARENA, stage.state_at, stage.state_bytes)
     arena = kernel.arena
-    start = min(align_up(arena.scratch_used), arena.scratch_size)
-    call.scratch = kernel.regions.get(REGION_ARENA, arena.scratch_at + start, arena.scratch_size - start)
-    call.scratch_bytes = arena.scratch_size - start
+    call.scratch = None
+    call.scratch_bytes = 0
+    if arena.scratch_size != 0:
+        start = min(align_up(arena.scratch_used), arena.scratch_size)
+        call.scratch = kernel.regions.get(REGION_ARENA, arena.scratch_at + start, arena.scratch_size - start)
+        call.scratch_bytes = arena.scratch_size - start
     return Status.OK
 
 
@@ -155,7 +173,7 @@ def end_stage(kernel: Kernel, job: Job, y: Tensor) -> Status:
 
     Returns OK; FBIG if it says that it wrote more than its room; INVAL for a shape that promises more than the size.
     """
-    room = job.y.size
+    room = job.y_room
     if y.size > room:
         return refuse(kernel.note, Status.FBIG, f"stage {job.stage} says it wrote {y.size} bytes and had room for {room}")
     if y.ndim == 0 or y.ndim > MAX_DIMS:
@@ -167,9 +185,9 @@ def end_stage(kernel: Kernel, job: Job, y: Tensor) -> Status:
         y.shape[i] = 0
     x = job.x[0]
     copy(x, y)
-    x.offset = job.y.offset
-    x.region = job.y.region
-    x.lifetime = job.y.lifetime
+    x.offset = job.y_at
+    x.region = u8(REGION_ARENA)
+    x.lifetime = Lifetime.EPHEMERAL
     job.quant[0].scale = 0.0
     job.quant[0].zero = 0
     job.inputs = 1
@@ -288,6 +306,7 @@ def begin_model(kernel: Kernel, job: Job, stage: Stage, model: Model) -> Status:
         job.holds_npu = True
         kernel.npu.state = NpuState.BUSY
     if PROFILING != 0:
+        job.times.stage[job.stage] = 0
         kernel.profile.begin_layers(job.id)
     return Status.OK
 
@@ -390,12 +409,17 @@ def run_step(kernel: Kernel, job: Job, pipeline: Pipeline) -> Status:
     stage = pipeline.stages[job.stage]
     if stage.kind == StageKind.MODEL:
         return step_model(kernel, job, stage)
-    check(begin_stage(kernel, job, pipeline))
+    room = stage.capacity  # as boot has worked it out
+    if not pipeline.planned:
+        room = stage_capacity(kernel, pipeline, job.stage, job.x[0])
+    at = check(take_buffer(kernel, job, room))
+    job.y_at = at
+    job.y_room = room
     if stage.kind == StageKind.HOST:
         job.host = HostWork.WANTED
         return Status.OK
-    call = local(StageCall)
-    check(fill_call(kernel, job, pipeline, call))
+    call = local(StageCall, zero=False)
+    check(fill_call(kernel, job, pipeline, stage, call))
     if stage.kind == StageKind.APP:
         check(APP_STAGES[stage.number](call))
     else:

@@ -5,28 +5,23 @@ its caller's. Interrupts and other threads only claim a free slot, fill it and p
 inside the board's critical section, so `infer_submit` answers at once from anywhere and nothing can overflow.
 
 A job owns its frame from first step to last; a more urgent one may run between two of its steps if it is pre-emptible
-and the other has a frame of its own. Completion names the job by its id, never by its slot: state first, then the
-callback from copies, then whoever waits.
+and the other has a frame of its own.
 """
 
 from synapticos.lang import *
 from synapticos.kernel import hal
-from synapticos.kernel.backend import NpuState
-from synapticos.kernel.capacity import MAX_JOBS, PROFILING
+from synapticos.kernel.advance import CALLBACKS, CallbackFn, advance, free_slot, release_job, take_host_stage  # noqa: F401
+from synapticos.kernel.bits import bit, lowest_bit
+from synapticos.kernel.capacity import MAX_JOBS
 from synapticos.kernel.job import (
-    CLASSES, FREE_FRAME, NEVER, HostWork, Job, JobDone, JobParams, JobState, goes_before, job_begun, job_clear, job_finished,
-    job_unfinished,
+    CLASSES, FREE_FRAME, NEVER, HostWork, Job, JobParams, JobState, goes_before, job_begun, job_clear, job_finished,
 )  # fmt: skip
 from synapticos.kernel.kernel import Inside, Kernel, kernel_time
-from synapticos.kernel.pipeline import Pipeline, PipelineState
-from synapticos.kernel.profile import add_ticks
+from synapticos.kernel.pipeline import PipelineState
 from synapticos.kernel.region import REGION_ARENA, REGION_INPUT, REGION_OUTPUT
-from synapticos.kernel.run import deliver, end_stage, fill_call, run_step
+from synapticos.kernel.run import fill_call
 from synapticos.kernel.status import Status
-from synapticos.kernel.tensor import MAX_DIMS, StageCall, Tensor
-
-CallbackFn = Fn[[Kernel, JobDone], None]
-CALLBACKS = table(CallbackFn, [], open=True)  # by number from 1
+from synapticos.kernel.tensor import StageCall, Tensor
 
 
 class Poll(u8, Enum):
@@ -61,22 +56,17 @@ def claim(kernel: Kernel, pipe: u32, params: JobParams | None) -> tuple[Status, 
         frame = u32(priority)
         if kernel.frames[frame].bytes < pipeline.plan:
             return Status.NOMEM, 0
-    unfinished: u32 = 0
-    slot: u32 = MAX_JOBS
-    for i in range(MAX_JOBS):
-        if job_unfinished(kernel.jobs[i]):
-            unfinished += 1
-        elif slot == MAX_JOBS and kernel.jobs[i].state == JobState.FREE:
-            slot = i
-    if slot == MAX_JOBS or unfinished >= kernel.cap:
+    if kernel.free == 0 or kernel.unfinished >= kernel.cap:
         return Status.BUSY, 0
+    slot = lowest_bit(kernel.free)
+    kernel.free = kernel.free & ~bit(slot)
+    kernel.unfinished += 1
     job = kernel.jobs[slot]
     job.state = JobState.CLAIMED
     job.id = kernel.next_id
     job.sequence = kernel.next_sequence
     job.priority = priority
     job.pipeline = u8((pipe & 0xFF) - 1)
-    job_clear(job)
     job.frame = u8(frame)
     kernel.next_sequence = wrap(u32, kernel.next_sequence + 1)
     kernel.next_id = wrap(u32, kernel.next_id + 1)
@@ -110,10 +100,12 @@ def infer_post(kernel: Kernel, pipe: u32, input: Tensor | None, data: Ptr[u8] | 
         return status, 0
     job = kernel.jobs[slot]
     id = job.id
+    job_clear(job)
     copy(job.x[0], input)
     job.quant[0].scale = 0.0
     job.quant[0].zero = 0
     job.inputs = 1
+    job.into = False
     if data is not None:
         kernel.regions.set(REGION_INPUT + slot, data, input.size)
         job.x[0].region = u8(REGION_INPUT + slot)
@@ -123,7 +115,7 @@ def infer_post(kernel: Kernel, pipe: u32, input: Tensor | None, data: Ptr[u8] | 
     if out is not None:
         kernel.regions.set(REGION_OUTPUT + slot, out, out_bytes)
         job.into = True
-    pipeline = kernel.pipelines.items[job.pipeline]
+    pipeline = kernel.pipelines.items[(pipe & 0xFF) - 1]
     job.callback = pipeline.sink
     if params is not None:
         job.deadline_in = params.deadline_us
@@ -135,19 +127,12 @@ def infer_post(kernel: Kernel, pipe: u32, input: Tensor | None, data: Ptr[u8] | 
         job.deadline_in = pipeline.deadline_us
         job.preemptible = pipeline.preemptible
     job.posted_at = hal.ticks(kernel.board)
-    post(kernel, slot, JobState.POSTED)
-    return Status.OK, id
-
-
-@fn
-def post(kernel: Kernel, slot: u32, to: JobState) -> None:
-    """Put a claimed slot into a state and tell `poll`."""
-    one: u32 = 1
     state = hal.critical_enter(kernel.board)
-    kernel.jobs[slot].state = to
-    kernel.posted = kernel.posted | (one << slot)
+    job.state = JobState.POSTED
+    kernel.posted = kernel.posted | bit(slot)
     hal.critical_exit(kernel.board, state)
     hal.wake(kernel.board)
+    return Status.OK, id
 
 
 @fn
@@ -195,12 +180,13 @@ def kernel_poll(kernel: Kernel) -> tuple[Poll, u32]:
         if wanted != 0:
             return Poll.HOST, wanted
         return Poll.IDLE, 0
-    id = kernel.jobs[slot].id
-    taken = dispatch(kernel, slot)
+    job = kernel.jobs[slot]
+    id = job.id
+    taken = dispatch(kernel, job, slot)
     if taken:
-        advance(kernel, slot, now)
+        advance(kernel, job, slot, now)
     kernel.inside = Inside.NOTHING
-    if taken and kernel.jobs[slot].id == id and kernel.jobs[slot].host == HostWork.WANTED:
+    if taken and job.host == HostWork.WANTED and job.id == id:
         return Poll.HOST, id
     return Poll.RAN, id
 
@@ -208,11 +194,13 @@ def kernel_poll(kernel: Kernel) -> tuple[Poll, u32]:
 @fn
 def take_posted(kernel: Kernel, posted: u32, now: u32) -> None:
     """What interrupts and other threads left: new jobs get their times, stages that the host ran are done."""
-    for i in range(MAX_JOBS):
-        if (posted >> i) & 1 == 0:
-            continue
-        job = kernel.jobs[i]
+    left = posted
+    while left != 0:
+        slot = lowest_bit(left)
+        left = left & (left - 1)
+        job = kernel.jobs[slot]
         if job.state == JobState.POSTED:
+            job.deadline_us = NEVER
             if job.deadline_in != 0:
                 age = kernel.clock.to_us(wrap(u32, now - job.posted_at))
                 time = kernel.clock.us()
@@ -220,37 +208,14 @@ def take_posted(kernel: Kernel, posted: u32, now: u32) -> None:
             state = hal.critical_enter(kernel.board)
             if job.state == JobState.POSTED:
                 job.state = JobState.QUEUED
+                kernel.ready = kernel.ready | bit(slot)
                 kernel.stats.submitted = wrap(u32, kernel.stats.submitted + 1)
             hal.critical_exit(kernel.board, state)
         elif job.state == JobState.WAITING and job.host == HostWork.DONE:
-            job.host = HostWork.NONE
-            job.state = JobState.SUSPENDED
-            take_host_stage(kernel, i)
+            take_host_stage(kernel, slot)
 
 
-@fn
-def take_host_stage(kernel: Kernel, slot: u32) -> None:
-    """The host has run a stage of this job and posted `job.y` and a status."""
-    job = kernel.jobs[slot]
-    y = local(Tensor)
-    copy(y, job.y)
-    # What the host posted may say anything; the buffer is the one that it was given.
-    job.y.size = job.row
-    job.row = 0
-    for i in range(MAX_DIMS):
-        job.y.shape[i] = 0
-    status = job.status
-    job.status = Status.OK
-    if status == Status.OK:
-        status = end_stage(kernel, job, y)
-    last = status == Status.OK and job.stage == kernel.pipelines.items[job.pipeline].count
-    if last and not job.abort:
-        status = deliver(kernel, job, slot)
-    if last or job.abort or status != Status.OK:
-        end_job(kernel, slot, status)
-
-
-@fn(pure=True)
+@fn(pure=True, inline=True)
 def can_run(kernel: Kernel, job: Job) -> bool:
     """Has it a step that could run now?"""
     if job.state == JobState.QUEUED:
@@ -258,7 +223,7 @@ def can_run(kernel: Kernel, job: Job) -> bool:
     return job.state == JobState.RUNNING or job.state == JobState.SUSPENDED
 
 
-@fn
+@fn(inline=True)
 def pick(kernel: Kernel) -> u32:
     """The slot of the job whose step runs now, or MAX_JOBS."""
     if kernel.current != 0:
@@ -266,22 +231,26 @@ def pick(kernel: Kernel) -> u32:
         if job.state == JobState.RUNNING and (job.holds_npu or not job.preemptible):
             return kernel.current - 1
     best: u32 = MAX_JOBS
-    for i in range(MAX_JOBS):
-        if can_run(kernel, kernel.jobs[i]):
+    left = kernel.ready
+    while left != 0:
+        slot = lowest_bit(left)
+        left = left & (left - 1)
+        if can_run(kernel, kernel.jobs[slot]):
             if best == MAX_JOBS:
-                best = i
-            elif goes_before(kernel.jobs[i], kernel.jobs[best]):
-                best = i
+                best = slot
+            elif goes_before(kernel.jobs[slot], kernel.jobs[best]):
+                best = slot
     return best
 
 
-@fn
-def dispatch(kernel: Kernel, slot: u32) -> bool:
+@fn(inline=True)
+def dispatch(kernel: Kernel, job: Job, slot: u32) -> bool:
     """Make the job of a slot the RUNNING one. False if it was cancelled just now."""
-    job = kernel.jobs[slot]
+    if kernel.current == slot + 1 and job.state == JobState.RUNNING:
+        return True  # nobody but `poll` takes this state from it
     begins = False
     state = hal.critical_enter(kernel.board)
-    taken = can_run(kernel, job)
+    taken = kernel.ready & bit(slot) != 0
     if taken:
         begins = job.state == JobState.QUEUED
         if kernel.current != 0 and kernel.current != slot + 1:
@@ -295,158 +264,7 @@ def dispatch(kernel: Kernel, slot: u32) -> bool:
     hal.critical_exit(kernel.board, state)
     if begins:
         job.began = kernel.clock.ticks
-        if PROFILING != 0:
-            job.times.job = 0
-            for i in range(kernel.pipelines.items[job.pipeline].count):
-                job.times.stage[i] = 0
     return taken
-
-
-@fn
-def advance(kernel: Kernel, slot: u32, before: u32) -> None:
-    """Run one step of a job, count its time, and end the job if that was its last."""
-    job = kernel.jobs[slot]
-    pipeline = kernel.pipelines.items[job.pipeline]
-    if job.abort:
-        end_job(kernel, slot, Status.CANCELED)
-        return
-    stage = u32(job.stage)
-    layer = job.step
-    status = run_step(kernel, job, pipeline)
-    after = hal.ticks(kernel.board)
-    kernel.clock.update(after)
-    if PROFILING != 0 and kernel.profile.enabled:
-        spent = wrap(u32, after - before)
-        job.times.stage[stage] = add_ticks(job.times.stage[stage], spent)
-        if stage == pipeline.model:
-            kernel.profile.add_layer(job.id, layer, spent)
-    if status != Status.OK:
-        job.error_at = stage << 16 | (job.step & 0xFFFF)
-        log.error(kernel.log, f"job {job.id} ended at stage {stage}: {i32(status)}")
-        end_job(kernel, slot, status)
-    elif job.host == HostWork.WANTED:
-        state = hal.critical_enter(kernel.board)
-        job.state = JobState.WAITING
-        hal.critical_exit(kernel.board, state)
-    elif job.stage == pipeline.count:
-        delivered = deliver(kernel, job, slot)
-        end_job(kernel, slot, delivered)
-
-
-# ---- completion
-
-
-@fn
-def end_job(kernel: Kernel, slot: u32, status: Status) -> None:
-    """A job that has begun ends: DONE, ERROR, or CANCELLED if it was aborted.
-
-    First its state, and copies of all that is still needed of the slot, in one critical section; then the callback;
-    then `announced`, for whoever waits, and only if the slot is still this job's.
-    """
-    job = kernel.jobs[slot]
-    pipeline = kernel.pipelines.items[job.pipeline]
-    finish_times(kernel, job, pipeline)
-    done = local(JobDone)
-    state = hal.critical_enter(kernel.board)
-    aborted = job.abort
-    job.status = status
-    if aborted:
-        job.state = JobState.CANCELLED
-        job.status = Status.CANCELED
-    elif status == Status.OK:
-        job.state = JobState.DONE
-    else:
-        job.state = JobState.ERROR
-    if status != Status.OK or aborted:
-        job.inputs = 0
-        if job.frame != FREE_FRAME:
-            job.mark = 0
-    release_job(kernel, job, slot)
-    done.job = job.id
-    done.user = job.user
-    done.status = job.status
-    done.pipeline = u32(job.pipeline)
-    done.outputs = u32(job.inputs)
-    if job.inputs != 0:
-        copy(done.output, job.x[0])
-    callback = job.callback
-    hal.critical_exit(kernel.board, state)
-    if callback != 0 and not aborted:
-        kernel.inside = Inside.CALLBACK
-        CALLBACKS[callback - 1](kernel, done)
-        kernel.inside = Inside.STEP
-    announce(kernel, slot, done.job)
-
-
-@fn
-def announce(kernel: Kernel, slot: u32, id: u32) -> None:
-    """The callback of job `id` has returned: those who wait for it go on. Another job in its slot is not touched."""
-    job = kernel.jobs[slot]
-    state = hal.critical_enter(kernel.board)
-    if job.id == id and job_finished(job):
-        job.announced = True
-        if job.detached:
-            free_slot(job)
-    hal.critical_exit(kernel.board, state)
-    hal.wake(kernel.board)
-
-
-@fn
-def release_job(kernel: Kernel, job: Job, slot: u32) -> None:
-    """Inside the critical section: a job is over, so its frame, its pipeline and the accelerator are not held by it."""
-    if kernel.frames[job.frame].owner == slot + 1:
-        kernel.frames[job.frame].owner = 0
-    if kernel.current == slot + 1:
-        kernel.current = 0
-    if job.holds_npu:
-        job.holds_npu = False
-        kernel.npu.state = NpuState.IDLE
-    kernel.regions.set(REGION_INPUT + slot, None, 0)
-    pipeline = kernel.pipelines.items[job.pipeline]
-    pipeline.jobs -= 1
-    if pipeline.jobs == 0 and pipeline.state == PipelineState.DYING:
-        kernel.pipelines.free(pipeline)
-
-
-@fn
-def free_slot(job: Job) -> None:
-    """Inside the critical section: nobody needs this job any more."""
-    job.state = JobState.FREE
-    job.mark = 0
-
-
-@fn
-def finish_times(kernel: Kernel, job: Job, pipeline: Pipeline) -> None:
-    """Work out the job's profile, count it and a missed deadline."""
-    if job.abort:
-        kernel.stats.cancelled = wrap(u32, kernel.stats.cancelled + 1)
-        return
-    late = False
-    if job.deadline_us != NEVER:
-        time = kernel.clock.us()
-        late = time > job.deadline_us
-    if late:
-        kernel.stats.misses[job.priority] = wrap(u32, kernel.stats.misses[job.priority] + 1)
-    if PROFILING == 0 or not kernel.profile.enabled:
-        return
-    times = job.times
-    times.preprocess = 0
-    times.npu = 0
-    times.postprocess = 0
-    times.total = sat(u32, kernel.clock.ticks - job.began)
-    times.job = job.id
-    times.peak = kernel.arena.peak
-    times.frame = job.used
-    times.stages = u32(pipeline.count)
-    for i in range(pipeline.count):
-        if i < pipeline.model:
-            times.preprocess = add_ticks(times.preprocess, times.stage[i])
-        elif i == pipeline.model:
-            times.npu = times.stage[i]
-        else:
-            times.postprocess = add_ticks(times.postprocess, times.stage[i])
-    if job.stage == pipeline.count:
-        kernel.profile.finish(times)
 
 
 # ---- what a client asks
@@ -530,7 +348,7 @@ def cancel_slot(kernel: Kernel, slot: u32) -> None:
     release_job(kernel, job, slot)
     kernel.stats.cancelled = wrap(u32, kernel.stats.cancelled + 1)
     if job.detached:
-        free_slot(job)
+        free_slot(kernel, job, slot)
 
 
 @fn
@@ -572,6 +390,7 @@ def infer_abort(kernel: Kernel, id: u32) -> Status:
         if job.state == JobState.WAITING and job.host == HostWork.WANTED:
             job.host = HostWork.NONE
             job.state = JobState.SUSPENDED
+            kernel.ready = kernel.ready | bit(slot)
     hal.critical_exit(kernel.board, state)
     hal.wake(kernel.board)
     return Status.OK
@@ -590,7 +409,7 @@ def infer_detach(kernel: Kernel, id: u32) -> Status:
         job = kernel.jobs[slot]
         job.detached = True
         if job_finished(job) and job.announced:
-            free_slot(job)
+            free_slot(kernel, job, slot)
         status = Status.OK
     hal.critical_exit(kernel.board, state)
     return status
@@ -618,7 +437,7 @@ def infer_get_result(kernel: Kernel, id: u32, out: Tensor | None) -> Status:
             status = job.status
             if status == Status.OK:
                 copy(out, job.x[0])
-            free_slot(job)
+            free_slot(kernel, job, slot)
     hal.critical_exit(kernel.board, state)
     return status
 
@@ -705,7 +524,7 @@ def stage_take(kernel: Kernel, id: u32, call: StageCall) -> tuple[Status, u32]:
         return status, 0
     job = kernel.jobs[slot]
     pipeline = kernel.pipelines.items[job.pipeline]
-    filled = fill_call(kernel, job, pipeline, call)
+    filled = fill_call(kernel, job, pipeline, pipeline.stages[job.stage], call)
     if filled != Status.OK:
         return filled, 0
     return Status.OK, pipeline.stages[job.stage].number
@@ -718,21 +537,20 @@ def stage_done(kernel: Kernel, id: u32, status: Status, y: Tensor) -> Status:
     Returns OK; NOENT, and the job is not touched; INVAL if its stage was not taken.
     """
     answer = Status.NOENT
-    one: u32 = 1
     state = hal.critical_enter(kernel.board)
     slot = find_slot(kernel, id)
     if slot != MAX_JOBS:
         job = kernel.jobs[slot]
         answer = Status.INVAL
         if job.state == JobState.WAITING and job.host == HostWork.TAKEN:
-            job.row = job.y.size
-            job.y.size = y.size
-            job.y.dtype = y.dtype
-            job.y.ndim = y.ndim
-            copy(job.y.shape, y.shape)
+            x = job.x[0]
+            x.size = y.size
+            x.dtype = y.dtype
+            x.ndim = y.ndim
+            copy(x.shape, y.shape)
             job.status = status
             job.host = HostWork.DONE
-            kernel.posted = kernel.posted | (one << slot)
+            kernel.posted = kernel.posted | bit(slot)
             answer = Status.OK
     hal.critical_exit(kernel.board, state)
     hal.wake(kernel.board)

@@ -1,0 +1,196 @@
+"""What a poll does for the job that it picked: one step, its time, and the job's end if that was the last.
+
+Completion names the job by its id, never by its slot: state first, then the callback from copies, then whoever waits.
+"""
+
+from synapticos.lang import *
+from synapticos.kernel import hal
+from synapticos.kernel.backend import NpuState
+from synapticos.kernel.bits import bit
+from synapticos.kernel.capacity import PROFILING
+from synapticos.kernel.job import FREE_FRAME, NEVER, HostWork, Job, JobDone, JobState, job_finished
+from synapticos.kernel.kernel import Inside, Kernel
+from synapticos.kernel.pipeline import Pipeline, PipelineState
+from synapticos.kernel.profile import add_ticks
+from synapticos.kernel.region import REGION_INPUT
+from synapticos.kernel.run import deliver, end_stage, run_step
+from synapticos.kernel.status import Status
+
+CallbackFn = Fn[[Kernel, JobDone], None]
+CALLBACKS = table(CallbackFn, [], open=True)  # by number from 1
+
+
+@fn
+def advance(kernel: Kernel, job: Job, slot: u32, before: u32) -> None:
+    """Run one step of a job, count its time, and end the job if that was its last."""
+    pipeline = kernel.pipelines.items[job.pipeline]
+    if job.abort:
+        end_job(kernel, slot, Status.CANCELED)
+        return
+    number = u32(job.stage)
+    layer = job.step
+    status = run_step(kernel, job, pipeline)
+    if PROFILING != 0 and kernel.profile.enabled:
+        after = hal.ticks(kernel.board)
+        spent = wrap(u32, after - before)
+        if number == pipeline.model:
+            kernel.profile.add_layer(job.id, layer, spent)
+            spent = add_ticks(job.times.stage[number], spent)
+        job.times.stage[number] = spent
+    if status != Status.OK:
+        fail(kernel, job, slot, number, status)
+    elif job.host == HostWork.WANTED:
+        state = hal.critical_enter(kernel.board)
+        job.state = JobState.WAITING
+        kernel.ready = kernel.ready & ~bit(slot)
+        hal.critical_exit(kernel.board, state)
+    elif job.stage == pipeline.count:
+        delivered = deliver(kernel, job, slot)
+        end_job(kernel, slot, delivered)
+
+
+@fn
+def fail(kernel: Kernel, job: Job, slot: u32, stage: u32, status: Status) -> None:
+    """A step of this job ended with an error."""
+    job.error_at = stage << 16 | (job.step & 0xFFFF)
+    log.error(kernel.log, f"job {job.id} ended at stage {stage}: {i32(status)}")
+    end_job(kernel, slot, status)
+
+
+@fn
+def take_host_stage(kernel: Kernel, slot: u32) -> None:
+    """The host has run a stage of this job and posted its status, and its tensor in `job.x[0]`."""
+    job = kernel.jobs[slot]
+    state = hal.critical_enter(kernel.board)
+    job.host = HostWork.NONE
+    job.state = JobState.SUSPENDED
+    kernel.ready = kernel.ready | bit(slot)
+    hal.critical_exit(kernel.board, state)
+    status = job.status
+    if status == Status.OK:
+        status = end_stage(kernel, job, job.x[0])
+    last = status == Status.OK and job.stage == kernel.pipelines.items[job.pipeline].count
+    if last and not job.abort:
+        status = deliver(kernel, job, slot)
+    if last or job.abort or status != Status.OK:
+        end_job(kernel, slot, status)
+
+
+@fn
+def end_job(kernel: Kernel, slot: u32, status: Status) -> None:
+    """A job that has begun ends: DONE, ERROR, or CANCELLED if it was aborted.
+
+    First its state, and copies of all that is still needed of the slot, in one critical section; then the callback;
+    then `announced`, for whoever waits, and only if the slot is still this job's.
+    """
+    job = kernel.jobs[slot]
+    pipeline = kernel.pipelines.items[job.pipeline]
+    finish_times(kernel, job, pipeline)
+    done = local(JobDone)
+    state = hal.critical_enter(kernel.board)
+    aborted = job.abort
+    job.status = status
+    if aborted:
+        job.state = JobState.CANCELLED
+        job.status = Status.CANCELED
+    elif status == Status.OK:
+        job.state = JobState.DONE
+    else:
+        job.state = JobState.ERROR
+    if status != Status.OK or aborted:
+        job.inputs = 0
+        if job.frame != FREE_FRAME:
+            job.mark = 0
+    release_job(kernel, job, slot)
+    done.job = job.id
+    done.user = job.user
+    done.status = job.status
+    done.pipeline = u32(job.pipeline)
+    done.outputs = u32(job.inputs)
+    if job.inputs != 0:
+        copy(done.output, job.x[0])
+    callback = job.callback
+    hal.critical_exit(kernel.board, state)
+    if callback != 0 and not aborted:
+        kernel.inside = Inside.CALLBACK
+        CALLBACKS[callback - 1](kernel, done)
+        kernel.inside = Inside.STEP
+    announce(kernel, slot, done.job)
+
+
+@fn
+def announce(kernel: Kernel, slot: u32, id: u32) -> None:
+    """The callback of job `id` has returned: those who wait for it go on. Another job in its slot is not touched."""
+    job = kernel.jobs[slot]
+    state = hal.critical_enter(kernel.board)
+    if job.id == id and job_finished(job):
+        job.announced = True
+        if job.detached:
+            free_slot(kernel, job, slot)
+    hal.critical_exit(kernel.board, state)
+    hal.wake(kernel.board)
+
+
+@fn
+def release_job(kernel: Kernel, job: Job, slot: u32) -> None:
+    """Inside the critical section: a job is over, so its frame, its pipeline and the accelerator are not held by it."""
+    kernel.ready = kernel.ready & ~bit(slot)
+    kernel.unfinished -= 1
+    if kernel.frames[job.frame].owner == slot + 1:
+        kernel.frames[job.frame].owner = 0
+    if kernel.current == slot + 1:
+        kernel.current = 0
+    if job.holds_npu:
+        job.holds_npu = False
+        kernel.npu.state = NpuState.IDLE
+    kernel.regions.set(REGION_INPUT + slot, None, 0)
+    pipeline = kernel.pipelines.items[job.pipeline]
+    pipeline.jobs -= 1
+    if pipeline.jobs == 0 and pipeline.state == PipelineState.DYING:
+        kernel.pipelines.free(pipeline)
+
+
+@fn
+def free_slot(kernel: Kernel, job: Job, slot: u32) -> None:
+    """Inside the critical section: nobody needs this job any more."""
+    job.state = JobState.FREE
+    kernel.free = kernel.free | bit(slot)
+    job.mark = 0
+
+
+@fn
+def finish_times(kernel: Kernel, job: Job, pipeline: Pipeline) -> None:
+    """Work out the job's profile, count it and a missed deadline."""
+    now = hal.ticks(kernel.board)
+    kernel.clock.update(now)
+    if job.abort:
+        kernel.stats.cancelled = wrap(u32, kernel.stats.cancelled + 1)
+        return
+    late = False
+    if job.deadline_us != NEVER:
+        time = kernel.clock.us()
+        late = time > job.deadline_us
+    if late:
+        kernel.stats.misses[job.priority] = wrap(u32, kernel.stats.misses[job.priority] + 1)
+    if PROFILING == 0 or not kernel.profile.enabled:
+        return
+    times = job.times
+    times.preprocess = 0
+    times.npu = 0
+    times.postprocess = 0
+    times.total = sat(u32, kernel.clock.ticks - job.began)
+    times.job = job.id
+    times.peak = kernel.arena.peak
+    times.frame = job.used
+    times.stages = u32(pipeline.count)
+    for i in range(u32(job.stage) + 1, pipeline.count):
+        times.stage[i] = 0  # not reached
+    for i in range(pipeline.count):
+        if i < pipeline.model:
+            times.preprocess = add_ticks(times.preprocess, times.stage[i])
+        elif i == pipeline.model:
+            times.npu = times.stage[i]
+        else:
+            times.postprocess = add_ticks(times.postprocess, times.stage[i])
+    if job.stage == pipeline.count:
+        kernel.profile.finish(times)

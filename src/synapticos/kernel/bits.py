@@ -1,0 +1,19 @@
+"""Bits of a word as a set of small numbers: slots that are free, jobs that have something to do."""
+
+from synapticos.lang import *
+
+
+@intrinsic("(uint32_t)__builtin_ctz({0})")
+def lowest_bit(set: u32) -> u32:
+    """The smallest number in a set that is not empty."""
+    n: u32 = 0
+    while (set >> n) & 1 == 0:
+        n += 1
+    return n
+
+
+@fn(pure=True, inline=True)
+def bit(n: u32) -> u32:
+    """The set of one number below 32."""
+    one: u32 = 1
+    return one << n
