@@ -27,6 +27,7 @@ from synapticos.model.graph import DTYPES, MAX_RANK
 __all__ = ["OPERATORS", "read", "supported"]
 
 MAX_COUNT = 65_535  # tensors, operators: what a container can number
+MAX_JOINED = 7  # inputs of a concatenation
 MAX_GRAPHS = 64  # of a file: the network, and what it runs once
 MAX_NAME = 80  # characters of a name that messages repeat
 NUMPY = {name: np.dtype(name).newbyteorder("<") for name in DTYPES}
@@ -353,7 +354,7 @@ class _Builder:
             return problem(cannot.fact, cannot.nearest)
         except Damaged as damaged:
             raise Damaged(f"node {index} {raw.kind}: {damaged}") from None
-        ops = _one_result_each(op)
+        ops = [part for one in _one_result_each(op) for part in _few_inputs(one)]
         for part in ops:
             unfit = find_problem(part)
             if unfit:
@@ -369,6 +370,21 @@ def _one_result_each(op: Op) -> list[Op]:
         Op(op.kind, op.index, op.inputs, [y], {"slices": slices}, op.version)
         for y, slices in zip(op.outputs, op.options["parts"], strict=True)
     ]
+
+
+def _few_inputs(op: Op) -> list[Op]:
+    """A concatenation of more inputs than a step takes, as several with the joined ones in between."""
+    ops: list[Op] = []
+    inputs = op.inputs
+    while op.kind == "CONCATENATION" and len(inputs) > MAX_JOINED:
+        some, y = [t for t in inputs[:MAX_JOINED] if t is not None], op.outputs[0]
+        axis = op.options["axis"]
+        length = sum(t.shape[axis] for t in some)
+        shape = (*y.shape[:axis], length, *y.shape[axis + 1 :])
+        joined = Tensor(f"{y.name}/{len(ops)}", shape, y.dtype, y.scale, y.zero)
+        ops.append(Op(op.kind, op.index, list(some), [joined], dict(op.options), op.version))
+        inputs = [joined, *inputs[MAX_JOINED:]]
+    return [*ops, Op(op.kind, op.index, inputs, op.outputs, op.options, op.version)] if ops else [op]
 
 
 def read(data: bytes, name: str, source: str) -> Graph:

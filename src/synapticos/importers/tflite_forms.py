@@ -723,7 +723,7 @@ OPERATORS = {
     ),
     "RESIZE_NEAREST_NEIGHBOR": Form(4, _moved("{t}, int32 -> {t}"), _resize, "ResizeNearestNeighborOptions", _PIXELS),
     "SLICE": Form(4, _moved("{t}, int32, int32 -> {t}"), _slice, scaled=False),
-    "SOFTMAX": Form(2, ("int8 -> int8", "int8 -> int16", "float32 -> float32"), _softmax, "SoftmaxOptions", ("Beta",)),
+    "SOFTMAX": Form(2, ("int8 -> int8", "int8 -> int16", "float32 -> float32", "int16 -> int16"), _softmax, "SoftmaxOptions", ("Beta",)),
     "SPACE_TO_BATCH_ND": Form(3, _moved("{t}, int32, int32 -> {t}"), _blocks),
     "SPACE_TO_DEPTH": Form(2, _moved("{t} -> {t}"), _space, "SpaceToDepthOptions", ("BlockSize",)),
     "SPLIT": Form(4, _moved("int32, {t} -> {t}, ..."), _split, "SplitOptions", ("NumSplits",)),

@@ -209,7 +209,7 @@ def verify_layers(
 
     Each layer is judged by itself: what it is given is the reference's, even behind one that differs.
     """
-    stepper = Stepper(engine, compiled)
+    stepper, parts = Stepper(engine, compiled), defined(compiled.plan.steps)
     first: list[Difference] = []
     count, layers = 0, set()
     for case, inputs in enumerate(cases):
@@ -224,7 +224,7 @@ def verify_layers(
                 layers.add(step)
                 count += tensor.elements
                 right = wanted[tensor.number].reshape(tensor.shape)
-                found = find_difference(step, op, tensor, case, stepper.value(tensor), right)
+                found = find_difference(step, op, tensor, case, stepper.value(tensor), right, parts.get(tensor, ALL))
                 if found is not None:
                     first.append(found)
                     stepper.put(tensor, right)
@@ -235,13 +235,25 @@ def verify_layers(
     )
 
 
+ALL = slice(None)
+
+
+def defined(steps: Sequence[Op]) -> dict[Tensor, slice]:
+    """Results of which the reference writes only a part and leaves what lay in the rest, and what is cast from them."""
+    parts: dict[Tensor, slice] = {}
+    for op in steps:
+        if op.kind == "SignalEnergy":
+            parts[op.outputs[0]] = slice(op.options["start_index"], op.options["end_index"])
+        elif op.kind == "CAST" and op.activations and op.activations[0] in parts:
+            parts[op.outputs[0]] = parts[op.activations[0]]
+    return parts
+
+
 def find_difference(
-    step: int, op: Op, tensor: Tensor, case: int, value: np.ndarray, right: np.ndarray
+    step: int, op: Op, tensor: Tensor, case: int, value: np.ndarray, right: np.ndarray, within: slice = ALL
 ) -> Difference | None:
-    """Where and by how much a layer's result is not what it should be, or None."""
-    if op.kind == "SignalEnergy":  # outside of its range the reference leaves what lay there
-        inside = slice(op.options["start_index"], op.options["end_index"])
-        value, right = value[..., inside], right[..., inside]
+    """Where (of its last dimension `within`) and by how much a layer's result is not what it should be, or None."""
+    value, right = value[..., within], right[..., within]
     if value.dtype.kind == "f":
         wrong = ulps(value, right) > MAX_ULP
         away = np.abs(np.nan_to_num(value.astype(np.float64)) - np.nan_to_num(right.astype(np.float64)))

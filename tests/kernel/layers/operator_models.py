@@ -323,6 +323,57 @@ def concatenation(random: Random) -> Model:
 
 
 @operator
+def concatenation_of_many(random: Random) -> Model:
+    m = Maker(random)
+    shape = sides(random, 3)
+    axis = int(random.integers(3))
+    q = m.scale("int8")
+    sizes = [int(n) for n in random.integers(1, 4, int(random.integers(8, 11)))]  # the reference takes 10
+    xs = [m.x(cut(shape, axis, n), **q) for n in sizes]
+    y = m.y(cut(shape, axis, sum(sizes)), **q)
+    m.w.op("CONCATENATION", xs, [y], 2, "ConcatenationOptions", Axis=axis, FusedActivationFunction=0)
+    return m.done(y)
+
+
+@operator
+def other_shapes(random: Random) -> Model:
+    """EXPAND_DIMS, SQUEEZE and RESHAPE, which are no steps, around one that is."""
+    m = Maker(random)
+    q = m.scale("int8")
+    x = m.x((2, 3, 4), **q)
+    wider = m.y((2, 1, 3, 4), **q)
+    moved_to = m.y((3, 1, 2, 4), **q)
+    bare = m.y((3, 2, 4), **q)
+    flat = m.y((24,), **q)
+    y = m.y((24,), **m.scale("int8"))
+    m.w.op("EXPAND_DIMS", [x, m.w.constant("axis", np.array(1, np.int32))], [wider], 1, "ExpandDimsOptions")
+    m.w.op("TRANSPOSE", [wider, m.c(2, 1, 0, 3)], [moved_to], 2, "TransposeOptions")
+    m.w.op("SQUEEZE", [moved_to], [bare], 1, "SqueezeOptions")
+    m.w.op("RESHAPE", [bare, m.c(24)], [flat], 1)
+    m.w.op("QUANTIZE", [flat], [y], 1, "QuantizeOptions")
+    return m.done(y)
+
+
+@operator
+def lstm(random: Random) -> Model:
+    m = Maker(random)
+    batch, time, depth, units = sides(random, 4, 1, 5)
+    major = bool(random.integers(2))
+    x = m.x((time, batch, depth) if major else (batch, time, depth), **m.scale("int8"))
+    ws = [m.w.constant("w", random.integers(-127, 128, (units, depth)).astype(np.int8), [0.01]) for _ in range(4)]
+    rs = [m.w.constant("r", random.integers(-127, 128, (units, units)).astype(np.int8), [0.01]) for _ in range(4)]
+    bs = [m.w.constant("b", random.integers(-9999, 9999, units).astype(np.int32), [1e-4]) for _ in range(4)]
+    q = m.scale("int8", 0.005, 0.01)
+    hidden = m.w.tensor("hidden", (batch, units), q["scale"], q["zero"], variable=True)
+    cell = m.w.tensor("cell", (batch, units), 2.0 ** -int(random.integers(9, 14)), 0, type="int16", variable=True)
+    y = m.y((time, batch, units) if major else (batch, time, units), **q)
+    operands = [x, *ws, *rs, -1, -1, -1, *bs, -1, -1, hidden, cell, -1, -1, -1, -1]
+    m.w.op("UNIDIRECTIONAL_SEQUENCE_LSTM", operands, [y], 1, "UnidirectionalSequenceLSTMOptions", FusedActivationFunction=4,
+           CellClip=float(random.choice([0.0, 1.0, 10.0])), TimeMajor=major)  # fmt: skip
+    return m.done(y)
+
+
+@operator
 def gather(random: Random) -> Model:
     m = Maker(random)
     type = str(random.choice(["int8", "float32"]))
@@ -580,6 +631,16 @@ def l2_normalization(random: Random) -> Model:
     x = m.x(shape, "int8", **m.scale("int8"))
     y = m.y(shape, "int8", scale=1 / 128, zero=0)
     m.w.op("L2_NORMALIZATION", [x], [y], 1, "L2NormOptions")
+    return m.done(y)
+
+
+@operator
+def softmax_i16(random: Random) -> Model:
+    m = Maker(random)
+    shape = sides(random, 2, 1, 40)
+    x = m.x(shape, "int16", scale=float(np.float32(random.choice([0.0001, 0.001, 0.02]))), zero=0)
+    y = m.y(shape, "int16", scale=1 / 32768, zero=0)
+    m.w.op("SOFTMAX", [x], [y], 2, "SoftmaxOptions", Beta=1.0)
     return m.done(y)
 
 

@@ -27,6 +27,8 @@ def test_an_operator_is_the_same_everywhere_and_as_the_reference(e, name, seed):
     answers = Judge(model.data).run(made.graph, model.inputs) if Judge is not None else {}
     for op in made.graph.ops:
         for y in op.outputs:
+            if y.number < 0:  # no tensor of the file
+                continue
             got = running.tensor(y)  # fails if two engines differ in a byte
             if answers:
                 wanted = answers[y.number].reshape(y.shape)

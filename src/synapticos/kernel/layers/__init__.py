@@ -9,7 +9,7 @@ from typing import Any
 from synapticos.kernel.layers import (
     add, average_pool, concat, conv_groups, convert, copy_bytes, dense, dense_f32, dense_i16, depthwise, elements_f32, elements_i8, elements_i16,
     elements_i32, filter_bank, join, lookup, lstm, max_pool, moves, pad, reduce, resize, rfft, rows_f32, rows_i8, scatter, signal,
-    softmax, softmax_wide, squash, svdf, unary_f32, window_f32,
+    softmax, softmax_i16, squash, svdf, unary_f32, window_f32,
     window_i16,
 )  # fmt: skip
 from synapticos.kernel.layers.by_type import ByType, FirstThatCan
@@ -25,7 +25,7 @@ LAYERS: dict[str, Any] = {
     "MAX_POOL_2D": ByType(int8=max_pool, float32=window_f32, int16=window_i16),
     "AVERAGE_POOL_2D": ByType(int8=average_pool, float32=window_f32, int16=window_i16),
     "CONCATENATION": ByType(join, int8=concat),
-    "SOFTMAX": ByType(int8=softmax, int16=softmax_wide, float32=rows_f32),
+    "SOFTMAX": ByType(int8=softmax, int16=softmax_i16, float32=rows_f32),
     "SVDF": svdf,
     "QUANTIZE": convert,
     "DEQUANTIZE": convert,

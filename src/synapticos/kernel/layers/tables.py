@@ -51,6 +51,7 @@ from synapticos.kernel.layers.signal import (
     signal_window_validate,
 )  # fmt: skip
 from synapticos.kernel.layers.softmax import softmax_run, softmax_validate
+from synapticos.kernel.layers.softmax_i16 import softmax_i16_run, softmax_i16_validate
 from synapticos.kernel.layers.softmax_wide import softmax_wide_run, softmax_wide_validate
 from synapticos.kernel.layers.squash import squash_run, squash_validate
 from synapticos.kernel.layers.svdf import svdf_run, svdf_validate
@@ -93,7 +94,7 @@ VALIDATES = [
     rows_f32_validate, resize_i8_validate, resize_f32_validate, scatter_i8_validate, scatter_f32_validate,
     conv_groups_validate, l2_i8_validate, log_softmax_i8_validate, conv_i16_validate,
     depthwise_i16_validate, average_pool_i16_validate, max_pool_i16_validate, dense_i16_validate,
-    elements_i16_validate,
+    elements_i16_validate, softmax_i16_validate,
 ]  # fmt: skip
 RUNS = [
     absent_run, dense_run, conv_run, conv_1x1_run, depthwise_run, depthwise_3x3_run, add_run, pad_run, max_pool_run,
@@ -105,6 +106,7 @@ RUNS = [
     elements_i8_run, reduce_i8_run, reduce_f32_run, unary_f32_run, rows_f32_run, resize_i8_run, resize_f32_run,
     scatter_i8_run, scatter_f32_run, conv_groups_run, l2_i8_run, log_softmax_i8_run,
     conv_i16_run, depthwise_i16_run, average_pool_i16_run, max_pool_i16_run, dense_i16_run, elements_i16_run,
+    softmax_i16_run,
 ]  # fmt: skip
 
 VALIDATE = table(LayerValidate, VALIDATES, open=True)
