@@ -26,7 +26,7 @@ def load(path: str | PathLike[str]) -> Graph:
             raise UserError(f"{path}: {size} bytes are more than a model may have ({MAX_FILE}); give a smaller model")
         data = path.read_bytes()
     except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror or error}); give the path of a .tflite") from None
+        raise UserError(f"{path}: cannot be read ({error.strerror or error}); give the path of a .tflite or .onnx") from None
     return read(data, path.stem, str(path))
 
 
@@ -38,7 +38,20 @@ def read(data: bytes, name: str, source: str = "") -> Graph:
 
         return tflite.read(data, name, source)
     if not data:
-        raise UserError(f"{source}: the file is empty; give a .tflite")
+        raise UserError(f"{source}: the file is empty; give a .tflite or .onnx")
     if data[:4] == b"SYNM":
-        raise UserError(f"{source}: this is a compiled container already; give the .tflite it came from")
-    raise UserError(f"{source}: not a .tflite (its bytes 4 to 7 are not TFL3); convert the model to .tflite")
+        raise UserError(f"{source}: this is a compiled container already; give the .tflite or .onnx it came from")
+    if is_onnx(data, source):
+        from synapticos.importers import onnx
+
+        return onnx.read(data, name, source)
+    raise UserError(
+        f"{source}: not a .tflite (its bytes 4 to 7 are not TFL3) and not a .onnx; convert the model to one of them"
+    )
+
+
+def is_onnx(data: bytes, source: str = "") -> bool:
+    """Whether a file is to be read as ONNX: by its name, or as it begins with the number that such files begin with."""
+    if source.lower().endswith(".tflite"):
+        return False
+    return source.lower().endswith(".onnx") or (data[:1] == b"\x08" and data[2:3] in (b"\x12", b":", b"B"))

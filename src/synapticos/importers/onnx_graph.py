@@ -26,6 +26,8 @@ MAX_ELEMENTS = 1 << 24  # of a tensor: far more than a board's memory
 STORED = (0, 2, 3, 1)  # which dimension of the file each stored one is
 IN_FILE = (0, 3, 1, 2)  # and back
 QUANTIZE, DEQUANTIZE = "QuantizeLinear", "DequantizeLinear"
+# only put elements elsewhere, so that a scale before them is one behind them: they may stay between reals
+MOVES = ("Flatten", "Identity", "Dropout", "Reshape", "Squeeze", "Transpose", "Unsqueeze")
 QUANTIZED = "a QuantizeLinear to int8 behind it: quantize the whole network"
 
 
@@ -77,12 +79,18 @@ class Weights:
         scale, zero = (a.astype(np.float64).reshape(shape) for a in (self.scale, self.zero))
         return (self.array - zero) * scale
 
+    def is_bias(self, scales: np.ndarray) -> bool:
+        """Whether these are int32 of such scales."""
+        if self.array.dtype != np.int32 or self.array.size != scales.size or self.zero.any():
+            return False
+        return self.scale.size in (1, scales.size) and np.allclose(self.scale, scales, rtol=1e-5, atol=0)
+
 
 @dataclass(frozen=True)
 class Target:
     """Where the real result of a node goes."""
 
-    names: tuple[str, ...]  # the QuantizeLinear's results
+    names: tuple[str, ...]  # the QuantizeLinear's results; none: on as reals
     real: str  # what is quantised
     scale: Scale
     low: float  # of activations in between
@@ -140,6 +148,8 @@ class Reader:
             return Value(replace(made, data=w.array), w.array.shape)
         if name in self.constants:
             raise Cannot(f'constant "{text(name)}" is not quantized', "a constant behind a DequantizeLinear")
+        if name in self.file.inputs and node.kind in MOVES:
+            return self.moved_input(node, name)
         if name in self.file.inputs:
             kind, _ = self.file.inputs[name]
             raise Cannot(f'its input "{text(name)}" is {kind}', "int8 behind a DequantizeLinear")
@@ -179,10 +189,9 @@ class Reader:
         scales = np.broadcast_to(w.scale, channels).astype(np.float64) * x.scale.scale
         name = self.name(node, at)
         kept = self.weights.get(name)
-        if kept is not None and kept.array.dtype == np.int32 and kept.array.size == channels and not kept.zero.any():
-            # The file's integers as they are, if their scale is the product, rounded however.
-            if kept.scale.size in (1, channels) and np.allclose(kept.scale, scales, rtol=1e-5, atol=0):
-                return Tensor(text(kept.name), (channels,), "int32", scales.astype(np.float32), data=kept.array.reshape(-1))
+        # The file's integers as they are, if their scale is the product, rounded however.
+        if kept is not None and kept.is_bias(scales):
+            return Tensor(text(kept.name), (channels,), "int32", scales.astype(np.float32), data=kept.array.reshape(-1))
         reals = self.constant(node, at, "bias")
         need(reals.size in (1, channels), f"{node}: the bias does not have {channels} values")
         with np.errstate(all="ignore"):
@@ -242,10 +251,18 @@ class Reader:
                     found.append((node, place))
         return found
 
-    def target(self, node: Node, output: int = 0, fuse: bool = True) -> Target:
-        """Where a result goes: through activations, if they may be fused, to the QuantizeLinear."""
+    def moved_input(self, node: Node, name: str) -> Value:
+        """An input of the network that is moved before it is quantized."""
+        raise NotImplementedError
+
+    def target(self, node: Node, output: int = 0, fuse: bool = True, at: Scale | None = None) -> Target:
+        """Where a result goes: through activations, if they may be fused, to the QuantizeLinear. `at`: the scale of what
+        a node moves, which needs no QuantizeLinear."""
         name = node.outputs[output]
         low, high = -math.inf, math.inf
+        kinds = {n.kind for n, _ in self.readers.get(name, [])}
+        if at is not None and node.kind in MOVES and (name in self.file.outputs or kinds - {QUANTIZE}):
+            return Target((), name, at, low, high)
         while True:
             readers = self.readers.get(name, [])
             others = [n for n, at in readers if n.kind != QUANTIZE or at != 0]
@@ -305,7 +322,7 @@ class Reader:
             kind = zero.dtype.name
         elif node.kind == DEQUANTIZE and node.inputs[0] in self.constants:
             kind = self.constants[node.inputs[0]].dtype.name
-        need(scale.ndim < 2 and scale.size > 0 and scale.shape == zero.shape, f"{node}: its scales and zero points do not match")
+        need(scale.ndim < 2 and zero.ndim < 2 and scale.size == zero.size > 0, f"{node}: its scales and zero points do not match")
         need(bool(np.all(np.isfinite(scale)) and np.all(scale > 0)), f"{node}: a scale that is no positive number")
         lowered = zero.astype(np.int64) - (128 if kind == "uint8" else 0)
         return scale.reshape(-1), lowered.reshape(-1), kind
@@ -330,7 +347,7 @@ class Reader:
     ) -> None:  # fmt: skip
         """One more operator, whose result is that of the node. `shape`: in the file; `at`: the scale the operator can
         give, if not any; `activates`: it can clamp by itself."""
-        target = self.target(node, output)
+        target = self.target(node, output, at=at)
         made = self.tensor(target.real, stored(shape) if first else shape, at or target.scale)
         options = dict(options or {})
         clamps = not _is_open(target)
@@ -363,7 +380,7 @@ class Reader:
 
     def same(self, node: Node, v: Value) -> None:
         """The result of the node is a value that is there already."""
-        target = self.target(node)
+        target = self.target(node, at=v.scale)
         if target.scale == v.scale and _is_open(target):
             self.give(target, v)
             return
@@ -374,6 +391,8 @@ class Reader:
     def give(self, target: Target, v: Value) -> None:
         for name in target.names:
             self.quantized[name] = v
+        if not target.names:
+            self.reals[target.real] = v
 
 
 def made_at(tensor: Tensor) -> Scale:
