@@ -9,6 +9,8 @@ from synapticos.app import App
 from synapticos.app.image import compile_app
 from synapticos.app.sound import read_features, write_features
 from synapticos.errors import UserError
+from synapticos.host.execute import run_on_board, run_on_host
+from synapticos.host.firmware import build_firmware
 from synapticos.kernel.stages import features as descriptions
 from synapticos.kernel.status import Status
 from synapticos.lang import Array, Shaped, f32, i8, u32
@@ -158,6 +160,23 @@ def test_a_stream_of_sound_reaches_the_network_window_by_window(app, tmp_path):
             assert abs(got - want.clip(-128, 127)).max() <= 0.51
         got = np.asarray(rt.run("clip", sound[:160])).reshape(4, 8)
         assert abs(got - exact(sound[:160] / 32768, **description).clip(-128, 127)).max() <= 0.51
+
+
+@pytest.mark.slow
+def test_host_and_board_see_and_hear_the_same(app, tmp_path):
+    """Every step of a camera's and of a microphone's pipeline, and a state that goes on from frame to frame."""
+    rng = np.random.default_rng(8)
+    rng.integers(0, 256, (3, 1, 10, 24, 2), np.uint8).tofile(tmp_path / "camera.bin")
+    rng.integers(-20000, 20000, (5, 48)).astype(np.int16).tofile(tmp_path / "mic.bin")
+    picture = app.model(same(tmp_path, (8, 8, 3), 1.0), mean=128.0, std=1.0)
+    words = app.model(same(tmp_path, (32,), 1.0), features=syn.librosa(**SHORT))
+    camera = app.frames("camera", (1, 10, 24, 2), "uint8", file=tmp_path / "camera.bin")
+    app.job(app.pipeline("seen", camera).colour("yuyv", "bgr", video=True).fit(picture, mode="crop", method="area").model(picture))
+    mic = app.frames("mic", (48,), "int16", file=tmp_path / "mic.bin")
+    app.job(app.pipeline("heard", mic).features(words, rows=4).model(words))
+    on_host, on_board = run_on_host(app, {}), run_on_board(build_firmware(app, "mps2-an521"), {})
+    assert len(on_host.results) == 8 and len({r.arrays[0].tobytes() for r in on_host.results}) == 8
+    assert on_host.digest == on_board.digest
 
 
 def test_words_of_a_stored_description_are_those_of_the_kernel():

@@ -43,7 +43,7 @@ def is_biquad(section: Biquad) -> bool:
 
 
 @fn(pure=True, inline=True)
-def bounded(x: f32) -> f32:
+def bounded_result(x: f32) -> f32:
     return min(max(x, -BOUND), BOUND)
 
 
@@ -63,7 +63,7 @@ def biquad_f32(sections: Ptr[Biquad], count: u32, x: Ptr[f32], y: Ptr[f32], n: u
         s2 = section.s2
         for i in range(n):
             value = y[i]
-            made = bounded(b0 * value + s1)
+            made = bounded_result(b0 * value + s1)
             s1 = b1 * value - a1 * made + s2
             s2 = b2 * value - a2 * made
             y[i] = made

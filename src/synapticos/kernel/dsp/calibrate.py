@@ -49,28 +49,28 @@ def dsp_init(dsp: Dsp) -> Status:
     dsp.fft_gain = 0.0
     dsp.fft_gain_falls = 0
     right = fft_answers(dsp)
-    decide(dsp, OP_FFT, len(FFT) - 1, right)
+    dsp_decide(dsp, OP_FFT, len(FFT) - 1, right)
     right = rfft_answers()
-    decide(dsp, OP_RFFT, len(RFFT) - 1, right)
+    dsp_decide(dsp, OP_RFFT, len(RFFT) - 1, right)
     right = fft_q15_answers()
-    decide(dsp, OP_FFT_Q15, len(FFT_Q15) - 1, right)
+    dsp_decide(dsp, OP_FFT_Q15, len(FFT_Q15) - 1, right)
     right = matvec_answers()
-    decide(dsp, OP_MATVEC_Q15, len(MATVEC_Q15) - 1, right)
+    dsp_decide(dsp, OP_MATVEC_Q15, len(MATVEC_Q15) - 1, right)
     right = matmul_answers()
-    decide(dsp, OP_MATMUL_Q15, len(MATMUL_Q15) - 1, right)
+    dsp_decide(dsp, OP_MATMUL_Q15, len(MATMUL_Q15) - 1, right)
     right = softmax_answers()
-    decide(dsp, OP_SOFTMAX, len(SOFTMAX) - 1, right)
+    dsp_decide(dsp, OP_SOFTMAX, len(SOFTMAX) - 1, right)
     right = argmax_answers()
-    decide(dsp, OP_ARGMAX, len(ARGMAX) - 1, right)
+    dsp_decide(dsp, OP_ARGMAX, len(ARGMAX) - 1, right)
     right = biquad_answers()
-    decide(dsp, OP_BIQUAD, len(BIQUAD) - 1, right)
+    dsp_decide(dsp, OP_BIQUAD, len(BIQUAD) - 1, right)
     right = normalize_answers()
-    decide(dsp, OP_NORMALIZE_INT8, len(NORMALIZE_INT8) - 1, right)
+    dsp_decide(dsp, OP_NORMALIZE_INT8, len(NORMALIZE_INT8) - 1, right)
     return Status.OK
 
 
 @fn
-def decide(dsp: Dsp, operation: u32, row: u32, right: bool) -> None:
+def dsp_decide(dsp: Dsp, operation: u32, row: u32, right: bool) -> None:
     if right:
         dsp.row[operation] = u8(row)
     elif row != 0:
@@ -78,13 +78,13 @@ def decide(dsp: Dsp, operation: u32, row: u32, right: bool) -> None:
 
 
 @fn(pure=True)
-def probe(i: u32) -> i32:
+def dsp_probe(i: u32) -> i32:
     """Numbers without a pattern, from -4096 to 4095."""
     return i32(wrap(u32, i * 1103515245 + 12345) >> 19) - 4096
 
 
 @fn(pure=True)
-def is_near(a: Ptr[f32], b: Ptr[f32], n: u32, share: f32) -> bool:
+def dsp_is_near(a: Ptr[f32], b: Ptr[f32], n: u32, share: f32) -> bool:
     """All of a within a share of b's largest; a may hold anything, b numbers."""
     peak: f32 = 0.0
     for i in range(n):
@@ -98,7 +98,7 @@ def is_near(a: Ptr[f32], b: Ptr[f32], n: u32, share: f32) -> bool:
 
 
 @fn
-def fft_gain(n: u32) -> f32:
+def dsp_fft_gain(n: u32) -> f32:
     """The accelerator's gain, or 0 if an impulse does not come back as the same number in all bins."""
     row: u32 = len(FFT) - 1
     data = local(f32, 128)
@@ -110,7 +110,7 @@ def fft_gain(n: u32) -> f32:
     flat = local(f32, 128)
     for i in range(n):
         flat[2 * i] = data[0]
-    if not is_near(data, flat, 2 * n, TOLERANCE):
+    if not dsp_is_near(data, flat, 2 * n, TOLERANCE):
         return 0.0
     return data[0] / IMPULSE
 
@@ -121,8 +121,8 @@ def fft_answers(dsp: Dsp) -> bool:
     row: u32 = len(FFT) - 1
     if row == 0:
         return False
-    short = fft_gain(16)
-    long = fft_gain(64)
+    short = dsp_fft_gain(16)
+    long = dsp_fft_gain(64)
     if short <= 0.0 or long <= 0.0:
         return False
     ratio = short / long
@@ -134,14 +134,14 @@ def fft_answers(dsp: Dsp) -> bool:
     data = local(f32, 128)
     right = local(f32, 128)
     for i in range(128):
-        data[i] = f32(probe(i))
+        data[i] = f32(dsp_probe(i))
         right[i] = data[i]
     if FFT[row](data, 64) != Status.OK:
         return False
     fft_f32(right, 64)
     for i in range(128):
         right[i] *= long
-    if not is_near(data, right, 128, TOLERANCE):
+    if not dsp_is_near(data, right, 128, TOLERANCE):
         return False
     dsp.fft_gain = short
     dsp.fft_gain_falls = falls
@@ -156,16 +156,16 @@ def rfft_answers() -> bool:
     data = local(f32, 66)
     right = local(f32, 66)
     for i in range(64):
-        data[i] = f32(probe(i))
+        data[i] = f32(dsp_probe(i))
         right[i] = data[i]
     if RFFT[row](data, 64) != Status.OK:
         return False
     rfft_f32(right, 64)
-    return is_near(data, right, 66, TOLERANCE)
+    return dsp_is_near(data, right, 66, TOLERANCE)
 
 
 @fn(pure=True)
-def is_same(a: Ptr[i16], b: Ptr[i16], n: u32) -> bool:
+def dsp_is_same(a: Ptr[i16], b: Ptr[i16], n: u32) -> bool:
     for i in range(n):
         if a[i] != b[i]:
             return False
@@ -180,12 +180,12 @@ def fft_q15_answers() -> bool:
     data = local(i16, 64)
     right = local(i16, 64)
     for i in range(64):
-        data[i] = i16(probe(i) * 4)
+        data[i] = i16(dsp_probe(i) * 4)
         right[i] = data[i]
     if FFT_Q15[row](data, 32) != Status.OK:
         return False
     fft_q15(right, 32)
-    return is_same(data, right, 64)
+    return dsp_is_same(data, right, 64)
 
 
 @fn
@@ -221,13 +221,13 @@ def matvec_answers() -> bool:
     if got[0] != 24576:
         return False
     for i in range(64):
-        a[i] = i16(probe(i) * 8)
+        a[i] = i16(dsp_probe(i) * 8)
     for i in range(8):
-        b[i] = i16(probe(i + 64) * 8)
+        b[i] = i16(dsp_probe(i + 64) * 8)
     if MATVEC_Q15[row](a, b, got, 8, 8) != Status.OK:
         return False
     matvec_q15(a, b, right, 8, 8)
-    return is_same(got, right, 8)
+    return dsp_is_same(got, right, 8)
 
 
 @fn
@@ -240,16 +240,16 @@ def matmul_answers() -> bool:
     got = local(i16, 12)
     right = local(i16, 12)
     for i in range(15):
-        a[i] = i16(probe(i) * 8)
+        a[i] = i16(dsp_probe(i) * 8)
     for i in range(20):
-        b[i] = i16(probe(i + 15) * 8)
+        b[i] = i16(dsp_probe(i + 15) * 8)
     for i in range(5):
         a[i] = -32768
         b[4 * i] = -32768
     if MATMUL_Q15[row](a, b, got, 3, 5, 4) != Status.OK:
         return False
     matmul_q15(a, b, right, 3, 5, 4)
-    return is_same(got, right, 12)
+    return dsp_is_same(got, right, 12)
 
 
 @fn
@@ -261,11 +261,11 @@ def softmax_answers() -> bool:
     got = local(f32, 11)
     right = local(f32, 11)
     for i in range(11):
-        x[i] = f32(probe(i)) / 1024.0
+        x[i] = f32(dsp_probe(i)) / 1024.0
     if SOFTMAX[row](x, got, 11) != Status.OK:
         return False
     status = softmax_f32(x, right, 11)
-    return status == Status.OK and is_near(got, right, 11, SOFTMAX_TOLERANCE)
+    return status == Status.OK and dsp_is_near(got, right, 11, SOFTMAX_TOLERANCE)
 
 
 @fn
@@ -277,7 +277,7 @@ def argmax_answers() -> bool:
     data = local(i8, 17)
     for turn in range(17):
         for i in range(17):
-            data[i] = i8(probe(i + turn * 17) >> 6) - 64
+            data[i] = i8(dsp_probe(i + turn * 17) >> 6) - 64
         if turn < 9:
             data[turn] = 5
             data[16 - turn] = 5
@@ -300,7 +300,7 @@ def biquad_answers() -> bool:
     got = local(f32, 32)
     right = local(f32, 32)
     for i in range(32):
-        x[i] = f32(probe(i)) / 4096.0
+        x[i] = f32(dsp_probe(i)) / 4096.0
     set_biquad(sections[0], 0.25, 0.5)
     set_biquad(sections[1], 0.75, -0.25)
     set_biquad(others[0], 0.25, 0.5)
@@ -310,7 +310,7 @@ def biquad_answers() -> bool:
     if BIQUAD[row](sections, 2, x[16:], got[16:], 16) != Status.OK:
         return False
     biquad_f32(others, 2, x, right, 32)
-    return is_near(got, right, 32, SOFTMAX_TOLERANCE)
+    return dsp_is_near(got, right, 32, SOFTMAX_TOLERANCE)
 
 
 @fn

@@ -35,7 +35,7 @@ def matmul_q15(a: Ptr[i16], b: Ptr[i16], out: Ptr[i16], rows: u32, inner: u32, c
 
 
 @fn(pure=True, inline=True)
-def halved(sum: i32) -> i16:
+def half_q15(sum: i32) -> i16:
     """Half of it, of two the even one: rounding up would add a quarter of a step to bin 0 in every pass."""
     return sat(i16, (sum + ((sum >> 1) & 1)) >> 1)
 
@@ -79,10 +79,10 @@ def fft_q15(data: Ptr[i16], n: u32) -> None:
                 imaginary = (data[other + 1] * cosine - data[other] * sine + 16384) >> 15
                 first = i32(data[at])
                 second = i32(data[at + 1])
-                data[other] = halved(first - real)
-                data[other + 1] = halved(second - imaginary)
-                data[at] = halved(first + real)
-                data[at + 1] = halved(second + imaginary)
+                data[other] = half_q15(first - real)
+                data[other + 1] = half_q15(second - imaginary)
+                data[at] = half_q15(first + real)
+                data[at + 1] = half_q15(second + imaginary)
                 at = other + 2 * half
         half <<= 1
         step >>= 1

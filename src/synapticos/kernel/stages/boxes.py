@@ -53,7 +53,7 @@ def is_box_map(map: BoxMap) -> bool:
 
 
 @fn(pure=True)
-def mapped(corner: f32, scale: f32, offset: f32, end: f32) -> f32:
+def mapped_corner(corner: f32, scale: f32, offset: f32, end: f32) -> f32:
     if isnan(corner) or (scale == 0.0 and not is_finite(corner)):
         return 0.0
     stretched = corner * scale
@@ -72,8 +72,8 @@ def map_boxes(x: Tensor, x_data: Ptr[u8], y: Tensor, y_data: Ptr[u8], config: Bo
     at: u32 = 0
     for _ in range(x.size // BOX_BYTES):
         for side in range(0, 4, 2):
-            out[at + side] = mapped(boxes[at + side], config.scale_x, config.offset_x, config.width)
-            out[at + side + 1] = mapped(boxes[at + side + 1], config.scale_y, config.offset_y, config.height)
+            out[at + side] = mapped_corner(boxes[at + side], config.scale_x, config.offset_x, config.width)
+            out[at + side + 1] = mapped_corner(boxes[at + side + 1], config.scale_y, config.offset_y, config.height)
         out[at + 4] = boxes[at + 4]
         out[at + 5] = boxes[at + 5]
         at += BOX_FLOATS

@@ -52,7 +52,7 @@ def is_colour(config: ColourConfig) -> bool:
 
 
 @fn(pure=True, inline=True)
-def clamped(fixed: i32) -> u8:
+def clamped_colour(fixed: i32) -> u8:
     """A byte from 16 bits of fraction, half up."""
     return sat(u8, (fixed + 32768) >> 16)
 
@@ -133,13 +133,13 @@ def rgb_row(line: Ptr[u8], out: Ptr[u8], count: u32, pixel_bytes: u32, source: u
                 out[made] = luminance(r, g, b)
             made += 1
         else:
-            put(out[made:], r, g, b, target)
+            put_pixel(out[made:], r, g, b, target)
             made += 3
         at += pixel_bytes
 
 
 @fn(inline=True)
-def put(out: Ptr[u8], r: u8, g: u8, b: u8, target: u32) -> None:
+def put_pixel(out: Ptr[u8], r: u8, g: u8, b: u8, target: u32) -> None:
     out[1] = g
     if target == RGB:
         out[0] = r
@@ -170,9 +170,9 @@ def yuv_row(line: Ptr[u8], out: Ptr[u8], left: u32, count: u32, config: ColourCo
             green = -25675 * u - 53279 * v
             blue = 132201 * u
         if config.target == GREY:
-            out[i] = clamped(bright)
+            out[i] = clamped_colour(bright)
         else:
-            put(out[i * 3 :], clamped(bright + red), clamped(bright + green), clamped(bright + blue), u32(config.target))
+            put_pixel(out[i * 3 :], clamped_colour(bright + red), clamped_colour(bright + green), clamped_colour(bright + blue), u32(config.target))
 
 
 @fn

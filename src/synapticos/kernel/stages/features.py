@@ -239,16 +239,16 @@ def feature_prepare(config: FeatureConfig, work: FeatureWork) -> None:
             half_window[i] = 0.5 - 0.5 * cosine
     edges = work.edges
     per_hz = f32(config.fft) / f32(config.rate)
-    low = mel(config.low_hz, u32(config.mel))
-    step = (mel(config.high_hz, u32(config.mel)) - low) / f32(filters + 1)
+    low = mel_of(config.low_hz, u32(config.mel))
+    step = (mel_of(config.high_hz, u32(config.mel)) - low) / f32(filters + 1)
     edges[0] = config.low_hz * per_hz
     for i in range(1, filters + 1):
-        edges[i] = hertz(low + step * f32(i), u32(config.mel)) * f32(config.fft) / f32(config.rate)
+        edges[i] = hertz_of(low + step * f32(i), u32(config.mel)) * f32(config.fft) / f32(config.rate)
     edges[filters + 1] = config.high_hz * f32(config.fft) / f32(config.rate)  # to the bit: a bin on this edge is outside
 
 
 @fn(pure=True)
-def mel(hz: f32, scale: u32) -> f32:
+def mel_of(hz: f32, scale: u32) -> f32:
     """A place on a mel scale, without the factor that makes it 2595 or 15 and drops out of equal steps."""
     if scale == HTK:
         return f32_log(1.0 + hz / 700.0)
@@ -258,7 +258,7 @@ def mel(hz: f32, scale: u32) -> f32:
 
 
 @fn(pure=True)
-def hertz(place: f32, scale: u32) -> f32:
+def hertz_of(place: f32, scale: u32) -> f32:
     """The frequency at a place on a mel scale."""
     if scale == HTK:
         return 700.0 * (f32_exp(place) - 1.0)

@@ -173,7 +173,7 @@ def scale(x: Tensor, x_data: Ptr[u8], y: Tensor, y_data: Ptr[u8], config: ScaleC
     else:
         resize_blend(data, stride, out, out_stride, channels, columns, rows, 128)
     if config.fit == LETTERBOX:
-        surround(y_data, width, u32(config.h), channels, target, config.fill)
+        surround_picture(y_data, width, u32(config.h), channels, target, config.fill)
     describe(y, x.dtype, u32(need), 4, 1, config.h, width, channels)
     return Status.OK
 
@@ -193,7 +193,7 @@ def set_axis(axis: Axis, source: u32, target: u32, coordinates: u32) -> None:
 
 
 @fn(pure=True)
-def nearest(i: u32, axis: Axis, coordinates: u32) -> u32:
+def nearest_pixel(i: u32, axis: Axis, coordinates: u32) -> u32:
     """The source pixel for target pixel i, in whole numbers."""
     if coordinates == ASYMMETRIC:
         return i * axis.source // axis.target
@@ -213,9 +213,9 @@ def scale_nearest(
     while first < columns.target:
         count = min(columns.target - first, COLUMNS)
         for i in range(count):
-            places[i] = nearest(first + i, columns, coordinates) * channels
+            places[i] = nearest_pixel(first + i, columns, coordinates) * channels
         for row in range(rows.target):
-            line = data[nearest(row, rows, coordinates) * stride :]
+            line = data[nearest_pixel(row, rows, coordinates) * stride :]
             made = out[row * out_stride + first * channels :]
             at: u32 = 0
             for i in range(count):
@@ -275,19 +275,19 @@ def scale_area(
 
 
 @fn
-def surround(y_data: Ptr[u8], width: u32, height: u32, channels: u32, inside: Rect, colour: Ptr[u8]) -> None:
+def surround_picture(y_data: Ptr[u8], width: u32, height: u32, channels: u32, inside: Rect, colour: Ptr[u8]) -> None:
     """Colour what lies around the rectangle."""
     right = u32(inside.x) + inside.w
     below = u32(inside.y) + inside.h
-    paint(y_data, width * u32(inside.y), channels, colour)
-    paint(y_data[below * width * channels :], width * (height - below), channels, colour)
+    paint_pixels(y_data, width * u32(inside.y), channels, colour)
+    paint_pixels(y_data[below * width * channels :], width * (height - below), channels, colour)
     for row in range(u32(inside.y), below):
-        paint(y_data[row * width * channels :], u32(inside.x), channels, colour)
-        paint(y_data[(row * width + right) * channels :], width - right, channels, colour)
+        paint_pixels(y_data[row * width * channels :], u32(inside.x), channels, colour)
+        paint_pixels(y_data[(row * width + right) * channels :], width - right, channels, colour)
 
 
 @fn
-def paint(data: Ptr[u8], pixels: u32, channels: u32, colour: Ptr[u8]) -> None:
+def paint_pixels(data: Ptr[u8], pixels: u32, channels: u32, colour: Ptr[u8]) -> None:
     at: u32 = 0
     for _ in range(pixels):
         for c in range(channels):

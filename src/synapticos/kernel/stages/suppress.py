@@ -49,7 +49,7 @@ def is_suppress(config: SuppressConfig) -> bool:
 
 
 @fn(pure=True)
-def weakened(score: f32, iou: f32, config: SuppressConfig) -> f32:
+def weakened_score(score: f32, iou: f32, config: SuppressConfig) -> f32:
     """A score after a box that overlaps by `iou` was kept; soft ways."""
     if config.method == GAUSSIAN:
         return score * f32_exp(-(iou * iou / config.sigma))
@@ -97,7 +97,7 @@ def suppress(x: Tensor, x_data: Ptr[u8], y: Tensor, y_data: Ptr[u8], config: Sup
                 if config.method == HARD:
                     stays = iou <= config.iou_threshold
                 else:
-                    score = weakened(score, iou, config)
+                    score = weakened_score(score, iou, config)
                     stays = score >= config.score_threshold
             if stays:
                 left[staying] = left[i]
