@@ -14,11 +14,13 @@ from synapticos.host.firmware import link_program
 from synapticos.kernel.layers import tables as layer_tables
 from synapticos.model.pack import Compiled
 from synapticos.model.verify import (
+    ALL,
     ROOTS,
     Answered,
     Difference,
     Reference,
     Verdict,
+    defined,
     find_difference,
     job_input,
     sample_inputs,
@@ -49,7 +51,7 @@ def verify_on_board(data: bytes, compiled: Compiled, board_name: str, cases: int
     inputs = sample_inputs(graph, cases)
     traces = run_on_board(compiled, board_name, inputs)
     first: list[Difference] = []
-    count = 0
+    count, parts = 0, defined(compiled.plan.steps)
     for case, (given, trace) in enumerate(zip(inputs, traces, strict=True)):
         wanted = reference.run(graph, given)
         for step, (op, results) in enumerate(zip(compiled.plan.steps, trace, strict=True)):
@@ -58,7 +60,7 @@ def verify_on_board(data: bytes, compiled: Compiled, board_name: str, cases: int
                     continue
                 count += tensor.elements
                 right = wanted[tensor.number].reshape(tensor.shape)
-                found = find_difference(step, op, tensor, case, value, right)
+                found = find_difference(step, op, tensor, case, value, right, parts.get(tensor, ALL))
                 if found is not None:
                     first.append(found)
     worst = min(first, key=lambda d: (d.step, d.case), default=None)

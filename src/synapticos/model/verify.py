@@ -253,7 +253,8 @@ def find_difference(
     step: int, op: Op, tensor: Tensor, case: int, value: np.ndarray, right: np.ndarray, within: slice = ALL
 ) -> Difference | None:
     """Where (of its last dimension `within`) and by how much a layer's result is not what it should be, or None."""
-    value, right = value[..., within], right[..., within]
+    if within != ALL:
+        value, right = value[..., within], right[..., within]
     if value.dtype.kind == "f":
         wrong = ulps(value, right) > MAX_ULP
         away = np.abs(np.nan_to_num(value.astype(np.float64)) - np.nan_to_num(right.astype(np.float64)))
