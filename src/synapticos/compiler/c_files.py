@@ -14,7 +14,9 @@ from synapticos.lang.types import BOOL, F32, VOID, ArrayType, EnumType, Scalar, 
 from synapticos.lang.words import Function, Rom, Static, Table
 
 from . import ir
-from .emit_c import FunctionEmitter, LineWriter, Names, ctype, declare, fn_type, number, real, signature
+from .c_lines import LineWriter
+from .c_names import Names, ctype, declare, fn_type, number, real, signature
+from .emit_c import FunctionEmitter
 from .parse import short_path
 from .program import Program, walk
 

@@ -24,8 +24,9 @@ from synapticos.lang.types import (
 from synapticos.lang.words import Function
 
 from . import ir
+from .calls import CallChecker
 from .diag import Follows, Message, Refused
-from .expr import ExprChecker, NotConstant, is_int, many
+from .expr import NotConstant, is_int, many
 from .parse import node_of
 from .refusals import CONSTRUCTS
 
@@ -61,7 +62,7 @@ def _breaks(body: list[ir.Stmt]) -> bool:
     return False
 
 
-class FunctionChecker(ExprChecker):
+class FunctionChecker(CallChecker):
     """One function of one program."""
 
     def __init__(self, function: Function, program: Any, types: Types) -> None:

@@ -6,6 +6,7 @@ neither emitter checks what cannot fail.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -322,4 +323,25 @@ def children(e: Expr) -> list[Expr]:
         value = getattr(e, name, None)
         if isinstance(value, Expr):
             out.append(value)
+    return out
+
+
+def every(body: list[Stmt]) -> Iterator[Stmt]:
+    """The statements of a body, and those inside them."""
+    for s in body:
+        yield s
+        for name in ("body", "orelse"):
+            yield from every(getattr(s, name, []))
+        for _, inner in getattr(s, "cases", []):
+            yield from every(inner)
+
+
+def born(body: list[Stmt]) -> list[str]:
+    """Names of the locals that begin in a body, in order."""
+    out: list[str] = []
+    for s in every(body):
+        if isinstance(s, (Declare, ForRange, ForEach)):
+            out.append(s.local.name)
+        if isinstance(s, Unpack):
+            out += [t[0].local.name for t in s.targets if t is not None]  # type: ignore[attr-defined]
     return out
