@@ -26,7 +26,20 @@ from synapticos.lang.words import Function, Table
 
 from . import ir
 from .diag import Refused
-from .expr import _BINARY, _MODULAR, _SIGNED_DIVISION, _UNSIGNED, _WIDE_DIVISION, ExprChecker, NotConstant, are, is_int, is_number, many, text_number
+from .expr import (
+    _BINARY,
+    _MODULAR,
+    _SIGNED_DIVISION,
+    _UNSIGNED,
+    _WIDE_DIVISION,
+    ExprChecker,
+    NotConstant,
+    are,
+    is_int,
+    is_number,
+    many,
+    text_number,
+)
 
 
 class CallChecker(ExprChecker):
