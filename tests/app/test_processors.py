@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import synapticos as syn
+from PIL import Image
 from synapticos.app import App
 from synapticos.app.image import compile_app
 from synapticos.app.sound import read_features, write_features
@@ -109,6 +110,24 @@ def test_a_letterboxed_camera_and_boxes_in_its_own_pixels(app, tmp_path):
     want[2:6] = (127, -128, -128)
     assert picture.tolist() == want.tolist()
     np.testing.assert_allclose(found[:, :4], [[2, 1, 12, 6], [7, 1, 12, 6]], atol=1e-5)
+
+
+@pytest.mark.parametrize("pixels, off", [("rgb", 0), ("bgr", 0), ("rgb565", 8), ("rgb565_swapped", 8), ("yuyv", 3), ("uyvy", 3)])
+def test_a_camera_of_any_pixels_comes_back_as_rgb(app, tmp_path, pixels, off):
+    y, x = np.mgrid[0:8, 0:8]
+    picture = np.stack([y * 30, x // 2 * 60, 255 - y * 20], axis=2).astype(np.uint8)
+    Image.fromarray(picture).save(tmp_path / "p.png")
+    camera = app.camera("camera", 8, 8, pixels, file=tmp_path / "p.png")
+    model = app.model(same(tmp_path, (8, 8, 3), 1.0), mean=128.0, std=1.0)
+    app.job(app.pipeline("seen", camera).colour(pixels, "rgb").encode(model).model(model))
+    with syn.Runtime(app) as rt:
+        got = np.asarray(rt.run("seen", next(camera.read()))).reshape(8, 8, 3).astype(int) + 128
+    assert abs(got - picture).max() <= off
+
+
+def test_cameras_with_pixels_that_do_not_exist_are_refused(app):
+    refused('pixels are rgb, .*, not "hsv"', app.camera, "a", 8, 8, "hsv")
+    refused("yuyv has pixels in pairs; 7 is odd", app.camera, "b", 7, 8, "yuyv")
 
 
 def test_a_description_that_differs_is_refused_with_its_field(app, tmp_path):

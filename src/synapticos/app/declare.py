@@ -214,8 +214,9 @@ class App:
     def camera(
         self, name: str, width: int, height: int, pixels: Channels = "rgb", *, file: str | Path | None = None
     ) -> sources.Camera:
-        """Pictures, `"rgb"` or `"grey"`, a byte a channel. On the host and in an emulator: image files."""
-        return self._source(sources.Camera(name, sources.camera_spec(name, width, height, pixels), self._path(file)))
+        """Pictures: `"rgb"`, `"bgr"` or `"grey"`, a byte a channel, or rgb565, rgb565_swapped, yuyv, uyvy (`.colour` turns
+        these into others). On the host and in an emulator: image files."""
+        return self._source(sources.Camera(name, sources.camera_spec(name, width, height, pixels), self._path(file), pixels))
 
     def model(
         self,

@@ -13,6 +13,8 @@ import numpy as np
 from synapticos.app.spec import DTYPES, WIDTHS, Spec
 from synapticos.errors import UserError
 
+CAMERA_PIXELS = {"rgb": 3, "grey": 1, "gray": 1, "bgr": 3, "rgb565": 2, "rgb565_swapped": 2, "yuyv": 2, "uyvy": 2}  # bytes
+
 
 @dataclass(eq=False)
 class Source:
@@ -45,9 +47,12 @@ class Frames(Source):
         yield from whole
 
 
+@dataclass(eq=False)
 class Camera(Source):
+    pixels: str = "rgb"
+
     def read(self, file: Path | None = None, *, crop: bool = False) -> Iterator[np.ndarray]:
-        yield load_picture(self._file(file), self.spec, self.name, crop)
+        yield as_pixels(load_picture(self._file(file), self.spec, self.name, crop), self.pixels)
 
 
 def load_picture(path: Path, spec: Spec, name: str, crop: bool) -> np.ndarray:
@@ -57,7 +62,7 @@ def load_picture(path: Path, spec: Spec, name: str, crop: bool) -> np.ndarray:
     _, height, width, channels = spec.shape
     try:
         with Image.open(path) as opened:
-            picture = opened.convert("RGB" if channels == 3 else "L")
+            picture = opened.convert("L" if channels == 1 else "RGB")
     except (UnidentifiedImageError, OSError, ValueError) as error:
         raise UserError(f'source "{name}": {path}: no picture that can be read ({error})'.replace("\n", " ")) from None
     if picture.size != (width, height):
@@ -70,7 +75,27 @@ def load_picture(path: Path, spec: Spec, name: str, crop: bool) -> np.ndarray:
         wide, high = width / scale, height / scale
         left, top = (picture.width - wide) / 2, (picture.height - high) / 2
         picture = picture.resize((width, height), Image.Resampling.BILINEAR, box=(left, top, left + wide, top + high))
-    return np.ascontiguousarray(np.asarray(picture, np.uint8).reshape(spec.shape))
+    return np.ascontiguousarray(np.asarray(picture, np.uint8).reshape(1, height, width, -1))
+
+
+def as_pixels(picture: np.ndarray, pixels: str) -> np.ndarray:
+    """A picture in RGB (or grey) as a camera with such pixels gives it."""
+    if pixels == "bgr":
+        return np.ascontiguousarray(picture[..., ::-1])
+    if pixels.startswith("rgb565"):
+        r, g, b = (picture[..., i].astype(np.uint16) for i in range(3))
+        words = (r >> 3) << 11 | (g >> 2) << 5 | b >> 3
+        pair = np.stack([words & 255, words >> 8], axis=3).astype(np.uint8)
+        return np.ascontiguousarray(pair[..., ::-1] if pixels.endswith("swapped") else pair)
+    if pixels in ("yuyv", "uyvy"):
+        from PIL import Image
+
+        yuv = np.asarray(Image.fromarray(picture[0]).convert("YCbCr"), np.uint16)
+        shared = (yuv[:, 0::2, 1:] + yuv[:, 1::2, 1:] + 1) // 2  # two pixels have one U and one V
+        colours = np.stack([shared[..., 0], shared[..., 1]], axis=2).reshape(yuv.shape[:2])
+        both = [yuv[..., 0], colours] if pixels == "yuyv" else [colours, yuv[..., 0]]
+        return np.ascontiguousarray(np.stack(both, axis=2).astype(np.uint8)[None])
+    return picture
 
 
 def spec(name: str, shape: tuple[int, ...], dtype: Any) -> Spec:
@@ -85,7 +110,9 @@ def spec(name: str, shape: tuple[int, ...], dtype: Any) -> Spec:
 
 
 def camera_spec(name: str, width: int, height: int, pixels: str) -> Spec:
-    channels = {"rgb": 3, "grey": 1, "gray": 1}.get(pixels)
+    channels = CAMERA_PIXELS.get(pixels)
     if channels is None:
-        raise UserError(f'camera "{name}": pixels are "rgb" or "grey", not "{pixels}"')
+        raise UserError(f'camera "{name}": pixels are {", ".join(CAMERA_PIXELS)}, not "{pixels}"')
+    if pixels in ("yuyv", "uyvy") and width % 2:
+        raise UserError(f'camera "{name}": {pixels} has pixels in pairs; {width} is odd')
     return spec(name, (1, height, width, channels), "uint8")

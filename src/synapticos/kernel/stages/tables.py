@@ -112,11 +112,6 @@ def stage_tables(names: Collection[str]) -> dict[Any, list[Any]]:
     }
 
 
-def stage_rows(names: Collection[str]) -> list[Any]:
-    """Rows of `BUILTINS` alone for such a build."""
-    return stage_tables(names)[BUILTINS]
-
-
 KIND_RESIZE: Final[u32] = 0
 KIND_NORMALIZE: Final[u32] = 1
 KIND_QUANTIZE: Final[u32] = 2
