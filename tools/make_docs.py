@@ -34,6 +34,14 @@ def operators() -> str:
     return "\n".join(lines)
 
 
+def onnx_operators() -> str:
+    """As `operators`, of .onnx files."""
+    from synapticos.importers.onnx import supported
+
+    lines = ["| operator | becomes | if it is |", "|---|---|---|"]
+    return "\n".join([*lines, *(f"| {kind} | {becomes} | {words or 'any'} |" for kind, becomes, words in supported())])
+
+
 def processors() -> str:
     """The built-in stages, by their modules' own words."""
     import inspect
@@ -79,6 +87,7 @@ def variants() -> str:
 
 PARTS = {
     "refusals": refusals,
+    "onnx": onnx_operators,
     "operators": operators,
     "processors": processors,
     "header": lambda: container("Header"),

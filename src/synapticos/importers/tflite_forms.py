@@ -486,13 +486,15 @@ def _gather(raw: Raw, op: Op) -> None:
     indices = op.inputs[1]
     assert x is not None and indices is not None
     shape = indices.shape
-    (values,) = _constants(op, "indices")
     axis = _axis(raw.options["Axis"], len(x.shape))
     if raw.options["BatchDims"]:
         raise Cannot("batches of indices", "one set of indices")
-    need(bool(((values >= 0) & (values < x.shape[axis])).all()), f"an index outside 0 to {x.shape[axis] - 1}")
     need(y.shape == x.shape[:axis] + shape + x.shape[axis + 1 :], "its output does not match")
-    op.options |= {"axis": axis, "indices": [int(i) for i in values]}
+    op.options["axis"] = axis
+    if indices.data is not None:
+        (values,) = _constants(op, "indices")
+        need(bool(((values >= 0) & (values < x.shape[axis])).all()), f"an index outside 0 to {x.shape[axis] - 1}")
+        op.options["indices"] = [int(i) for i in values]
 
 
 def _pads(x: Tensor, values: np.ndarray) -> list[list[int]]:

@@ -383,7 +383,11 @@ def gather(random: Random) -> Model:
     q = m.scale(type)
     x = m.x(shape, type, **q)
     y = m.y(cut(shape, axis, len(indices)), type, **q)
-    m.w.op("GATHER", [x, m.c(*indices)], [y], 2, "GatherOptions", Axis=axis)
+    at = m.c(*indices)
+    if random.integers(2):
+        at = m.x((len(indices),), "int32")
+        m.given[-1] = indices.astype(np.int32)
+    m.w.op("GATHER", [x, at], [y], 2, "GatherOptions", Axis=axis)
     return m.done(y)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from synapticos.kernel.layers import (
     add, average_pool, concat, conv_groups, convert, copy_bytes, dense, dense_f32, dense_i16, depthwise, elements_f32, elements_i8, elements_i16,
-    elements_i32, filter_bank, join, lookup, lstm, max_pool, moves, pad, reduce, resize, rfft, rows_f32, rows_i8, scatter, signal,
+    elements_i32, filter_bank, gather, join, lookup, lstm, max_pool, moves, pad, reduce, resize, rfft, rows_f32, rows_i8, scatter, signal,
     softmax, softmax_i16, squash, svdf, unary_f32, window_f32,
     window_i16,
 )  # fmt: skip
@@ -46,6 +46,7 @@ LAYERS: dict[str, Any] = {
     "RESIZE_BILINEAR": resize,
     "TRANSPOSE_CONV": scatter,
     "PACK": join,
+    "GATHER": gather,
     "SUB": ByType(int8=elements_i8, int16=elements_i16, float32=elements_f32, int32=elements_i32),
     "MUL": ByType(int8=elements_i8, int16=elements_i16, float32=elements_f32, int32=elements_i32),
     "DIV": ByType(float32=elements_f32, int32=elements_i32),
@@ -68,7 +69,7 @@ LAYERS: dict[str, Any] = {
     "RESHAPE": copy_bytes,
     "READ_VARIABLE": copy_bytes,
     "ASSIGN_VARIABLE": copy_bytes,
-    **{kind: moves for kind in moves.MOVES if kind != "PAD"},
+    **{kind: moves for kind in moves.MOVES if kind not in ("GATHER", "PAD")},
 }
 
 # operators whose output may be the bytes of an input

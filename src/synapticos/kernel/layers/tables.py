@@ -33,6 +33,7 @@ from synapticos.kernel.layers.filter_bank import (
     bank_log_run, bank_log_validate, bank_pcan_run, bank_pcan_validate, bank_root_run, bank_root_validate, bank_run,
     bank_subtract_run, bank_subtract_validate, bank_validate,
 )  # fmt: skip
+from synapticos.kernel.layers.gather import gather_run, gather_validate
 from synapticos.kernel.layers.join import join_run, join_validate
 from synapticos.kernel.layers.lookup import lookup_run, lookup_validate
 from synapticos.kernel.layers.lstm import lstm_run, lstm_validate
@@ -94,7 +95,7 @@ VALIDATES = [
     rows_f32_validate, resize_i8_validate, resize_f32_validate, scatter_i8_validate, scatter_f32_validate,
     conv_groups_validate, l2_i8_validate, log_softmax_i8_validate, conv_i16_validate,
     depthwise_i16_validate, average_pool_i16_validate, max_pool_i16_validate, dense_i16_validate,
-    elements_i16_validate, softmax_i16_validate,
+    elements_i16_validate, softmax_i16_validate, gather_validate,
 ]  # fmt: skip
 RUNS = [
     absent_run, dense_run, conv_run, conv_1x1_run, depthwise_run, depthwise_3x3_run, add_run, pad_run, max_pool_run,
@@ -106,7 +107,7 @@ RUNS = [
     elements_i8_run, reduce_i8_run, reduce_f32_run, unary_f32_run, rows_f32_run, resize_i8_run, resize_f32_run,
     scatter_i8_run, scatter_f32_run, conv_groups_run, l2_i8_run, log_softmax_i8_run,
     conv_i16_run, depthwise_i16_run, average_pool_i16_run, max_pool_i16_run, dense_i16_run, elements_i16_run,
-    softmax_i16_run,
+    softmax_i16_run, gather_run,
 ]  # fmt: skip
 
 VALIDATE = table(LayerValidate, VALIDATES, open=True)

@@ -68,6 +68,7 @@ MAX_POOL_I16 = 56
 DENSE_I16 = 57
 ELEMENTS_I16 = 58
 SOFTMAX_I16 = 59
+GATHER = 60
 
 VARIANTS = {
     number: name.lower() for name, number in list(globals().items()) if name.isupper() and isinstance(number, int)
