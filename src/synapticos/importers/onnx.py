@@ -14,7 +14,7 @@ import numpy as np
 
 from synapticos.errors import UserError
 from synapticos.importers.damage import Damaged, need
-from synapticos.importers.onnx_file import Node, parse, text
+from synapticos.importers.onnx_file import File, Node, parse, text
 from synapticos.importers.onnx_forms import OPERATORS, nearest, options_of, supported
 from synapticos.importers.onnx_graph import DEQUANTIZE, MOVES, QUANTIZE, Reader, Unknown, Value, Weights, stored
 from synapticos.model import Graph, Problem, UnsupportedModel
@@ -29,6 +29,10 @@ HOW = (
 
 
 class _Builder(Reader):
+    def __init__(self, file: File):
+        super().__init__(file)
+        self.fixed = set(file.constants)  # names of constants, and of what is made of them
+
     def step(self, node: Node) -> None:
         """Take one node into the graph."""
         need(bool(node.outputs) and bool(node.outputs[0] or len(node.outputs) > 1), f"{node}: no result")
@@ -53,6 +57,15 @@ class _Builder(Reader):
             except Cannot as cannot:
                 words = f"; {form.words}" if form.words and form.words not in cannot.nearest else ""
                 raise Cannot(cannot.fact, f"{node.kind}: {cannot.nearest}{words}") from None
+
+    def is_computed(self, node: Node) -> bool:
+        """Whether a node depends on the network's inputs; asked of all in their order."""
+        fixed = node.kind == "Constant"
+        if node.kind in (QUANTIZE, DEQUANTIZE):
+            fixed = bool(node.inputs) and all(not name or name in self.fixed for name in node.inputs)
+        if fixed:
+            self.fixed.update(node.outputs)
+        return not fixed
 
     def _constant(self, node: Node) -> None:
         values = list(node.attributes.values())
@@ -198,6 +211,7 @@ class _Builder(Reader):
     def outputs(self) -> list[Value]:
         values = []
         for name in self.file.outputs:
+            need(name in self.numbers, f'output "{text(name)}" that nothing computes')
             if name not in self.reals and name not in self.quantized:
                 raise Cannot(f'output "{text(name)}" is not quantized', "outputs behind a DequantizeLinear")
             v = self.reals[name] if name in self.reals else self.quantized[name]
@@ -216,7 +230,8 @@ def build(data: bytes, source: str) -> tuple[_Builder, list[Value], list[Value]]
             raise UserError(f"{source}: computes with reals; quantize it: {HOW}")
         builder = _Builder(file)
         problems = []
-        for node in file.nodes:
+        # Constants first: what comes before a layer asks for its weights.
+        for node in sorted(file.nodes, key=builder.is_computed):
             if node.index in builder.fused:
                 continue
             try:
