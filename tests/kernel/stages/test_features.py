@@ -81,7 +81,7 @@ def test_librosa_gives_the_same(e, case):
     """Its output is stored, to three places; silence of -100 dB included."""
     got = run(e, "features", clip(), to(**module.librosa(**case["arguments"]))).array
     assert got.shape == np.shape(case["features"])
-    np.testing.assert_allclose(got, case["features"], rtol=0, atol=0.01)
+    np.testing.assert_allclose(got, case["features"], rtol=0, atol=0.001)
 
 
 @pytest.mark.parametrize("case", STORED, ids=NAMES)
@@ -95,7 +95,7 @@ def test_what_is_stored_is_what_librosa_gives(case):
 @pytest.mark.parametrize("case", STORED, ids=NAMES)
 def test_the_formulation_here_is_librosas(case):
     got = exact(clip() / 32768, **module.librosa(**case["arguments"]))
-    np.testing.assert_allclose(got, case["features"], rtol=0, atol=0.01)
+    np.testing.assert_allclose(got, case["features"], rtol=0, atol=0.001)
 
 
 def test_the_published_front_end_is_one_description(e):
