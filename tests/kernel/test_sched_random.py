@@ -12,8 +12,8 @@ from synapticos.kernel.sched import Poll
 from synapticos.kernel.status import Status
 
 SLOTS = 4
-FREE, QUEUED, RUNNING, DONE, ERROR, CANCELLED, POSTED = (
-    JobState.FREE, JobState.QUEUED, JobState.RUNNING, JobState.DONE, JobState.ERROR, JobState.CANCELLED, JobState.POSTED,
+FREE, QUEUED, RUNNING, DONE, ERROR, CANCELLED = (
+    JobState.FREE, JobState.QUEUED, JobState.RUNNING, JobState.DONE, JobState.ERROR, JobState.CANCELLED,
 )  # fmt: skip
 
 
@@ -62,7 +62,7 @@ class Model:
         if None not in self.slots:
             return 0
         slot = self.slots.index(None)
-        job = dict(id=self.next, pipe=pipe, key=(-priority, deadline or 1 << 63, self.next), state=POSTED, left=self.steps[pipe], abort=False, detached=False)
+        job = dict(id=self.next, pipe=pipe, key=(-priority, deadline or 1 << 63, self.next), state=QUEUED, left=self.steps[pipe], abort=False, detached=False)
         self.slots[slot] = job
         self.next += 1
         return job["id"]
@@ -78,9 +78,6 @@ class Model:
             self.drop(job)
 
     def poll(self):
-        for job in self.slots:
-            if job and job["state"] == POSTED:
-                job["state"] = QUEUED
         if self.running is None:
             queued = [j for j in self.slots if j and j["state"] == QUEUED]
             if not queued:

@@ -20,7 +20,7 @@ CallbackFn = Fn[[Kernel, JobDone], None]
 CALLBACKS = table(CallbackFn, [], open=True)  # by number from 1
 
 
-@fn
+@fn(inline=False)
 def advance(kernel: Kernel, job: Job, slot: u32, before: u32) -> None:
     """Run one step of a job, count its time, and end the job if that was its last."""
     pipeline = kernel.pipelines.items[job.pipeline]
@@ -49,7 +49,7 @@ def advance(kernel: Kernel, job: Job, slot: u32, before: u32) -> None:
         end_job(kernel, slot, delivered)
 
 
-@fn
+@fn(inline=False)
 def fail(kernel: Kernel, job: Job, slot: u32, stage: u32, status: Status) -> None:
     """A step of this job ended with an error."""
     job.error_at = stage << 16 | (job.step & 0xFFFF)
@@ -135,6 +135,7 @@ def announce(kernel: Kernel, slot: u32, id: u32) -> None:
 def release_job(kernel: Kernel, job: Job, slot: u32) -> None:
     """Inside the critical section: a job is over, so its frame, its pipeline and the accelerator are not held by it."""
     kernel.ready = kernel.ready & ~bit(slot)
+    kernel.posted = kernel.posted & ~bit(slot)
     kernel.unfinished -= 1
     if kernel.frames[job.frame].owner == slot + 1:
         kernel.frames[job.frame].owner = 0

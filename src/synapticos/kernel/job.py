@@ -1,6 +1,6 @@
 """Jobs: a slot each, from submission until somebody has read the result.
 
-    FREE -> CLAIMED -> POSTED -> QUEUED -> RUNNING <-> SUSPENDED, WAITING -> DONE, ERROR or CANCELLED -> FREE
+    FREE -> CLAIMED -> QUEUED -> RUNNING <-> SUSPENDED, WAITING -> DONE, ERROR or CANCELLED -> FREE
 
 A job is a cursor (stage, step, row) and the tensors that the step before handed on; suspending one saves nothing.
 A slot's id changes with each job, and everything outside names jobs by id: what was meant for one job never reaches
@@ -32,7 +32,6 @@ class JobState(u8, Enum):
     CANCELLED = 6
     CLAIMED = 7  # being filled by whoever submits
     WAITING = 8  # begun, and somebody outside the kernel works for it
-    POSTED = 9  # submitted; `poll` makes it QUEUED
 
 
 class HostWork(u8, Enum):

@@ -59,9 +59,9 @@ class Kernel:
     frames: Shaped[Array[Frame], FRAMES]
     stats: Stats
     note: Note
-    posted: u32  # bit n: something was posted to job slot n
+    posted: u32  # bit n: job slot n needs `poll` before it is ready: a deadline begins, the host has run its stage
     free: u32  # bit n: job slot n is FREE
-    ready: u32  # bit n: job slot n is QUEUED, RUNNING or SUSPENDED
+    ready: u32  # bit n: job slot n is QUEUED, RUNNING or SUSPENDED, and a step of it could be next
     unfinished: u32  # jobs that count against the cap
     next_id: u32
     next_sequence: u32

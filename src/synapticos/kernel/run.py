@@ -45,10 +45,10 @@ def take_buffer(kernel: Kernel, job: Job, n: u32) -> tuple[Status, u32]:
             return refuse(kernel.note, Status.NOMEM, f"stage {job.stage} needs {n} bytes of the arena, which has {left} left"), 0
         job.used += n + HEADER
         return Status.OK, block + HEADER
-    if n > frame.bytes or align_up(n) > frame.bytes - align_up(min(job.buffer, frame.bytes)):
-        return refuse(kernel.note, Status.NOMEM, f"stage {job.stage} needs {n} bytes of a frame of {frame.bytes}, beside {job.buffer} in use"), 0
     room = align_up(n)
     used = room + align_up(job.buffer)
+    if n > frame.bytes or used > frame.bytes:
+        return refuse(kernel.note, Status.NOMEM, f"stage {job.stage} needs {n} bytes of a frame of {frame.bytes}, beside {job.buffer} in use"), 0
     frame.used = max(frame.used, used)
     job.used = max(job.used, used)
     if job.turn == 0:
@@ -68,7 +68,7 @@ def stage_config(kernel: Kernel, pipeline: Pipeline, stage: Stage) -> Ptr[u8] | 
     return pipeline.config[stage.config_at : stage.config_at + stage.config_bytes]
 
 
-@fn
+@fn(inline=False)
 def stage_capacity(kernel: Kernel, pipeline: Pipeline, number: u32, x: Tensor) -> u32:
     """Bytes that stage `number`, not a model, gets for what it makes of `x`."""
     stage = pipeline.stages[number]
@@ -103,7 +103,7 @@ def fill_input(kernel: Kernel, job: Job, call: StageCall, to: u32, source: u32) 
     return Status.OK
 
 
-@fn
+@fn(inline=False)
 def fill_inputs(kernel: Kernel, job: Job, stage: Stage, call: StageCall) -> Status:
     """All inputs of a stage that takes several, or chooses. Returns what `fill_call` does."""
     inputs = u32(job.inputs)
@@ -145,7 +145,7 @@ def fill_call(kernel: Kernel, job: Job, pipeline: Pipeline, stage: Stage, call: 
     y.lifetime = Lifetime.EPHEMERAL
     for i in range(3):
         y.reserved_end[i] = 0
-    out = kernel.regions.get(REGION_ARENA, job.y_at, job.y_room)
+    out = kernel.regions.get(REGION_ARENA, y.offset, y.size)
     if out is None:
         return Status.INVAL
     call.y_data = out
@@ -160,8 +160,8 @@ def fill_call(kernel: Kernel, job: Job, pipeline: Pipeline, stage: Stage, call: 
     arena = kernel.arena
     call.scratch = None
     call.scratch_bytes = 0
-    if arena.scratch_size != 0:
-        start = min(align_up(arena.scratch_used), arena.scratch_size)
+    start = align_up(arena.scratch_used)
+    if start < arena.scratch_size:
         call.scratch = kernel.regions.get(REGION_ARENA, arena.scratch_at + start, arena.scratch_size - start)
         call.scratch_bytes = arena.scratch_size - start
     return Status.OK
@@ -311,7 +311,7 @@ def begin_model(kernel: Kernel, job: Job, stage: Stage, model: Model) -> Status:
     return Status.OK
 
 
-@fn
+@fn(inline=False)
 def step_model(kernel: Kernel, job: Job, stage: Stage) -> Status:
     """The next piece of the job's model; after the last one its outputs are handed on."""
     model = kernel.models.find(stage.number)
@@ -403,7 +403,7 @@ def declare_output(y: Tensor, model: Model) -> None:
         y.shape[0] = y.size // width
 
 
-@fn
+@fn(inline=False)
 def run_step(kernel: Kernel, job: Job, pipeline: Pipeline) -> Status:
     """The job's next step. A stage of the host's only gets its buffer: `job.host` says that it is wanted."""
     stage = pipeline.stages[job.stage]

@@ -44,7 +44,7 @@ def kernel_shutdown(kernel: Kernel) -> Status:
         return Status.BUSY
     for i in range(MAX_JOBS):
         job = kernel.jobs[i]
-        if job.state == JobState.POSTED or job.state == JobState.QUEUED or job.state == JobState.SUSPENDED:
+        if job.state == JobState.QUEUED or job.state == JobState.SUSPENDED:
             cancel_slot(kernel, i)
     check(sched_quiesce(kernel))
     sched_release(kernel)

@@ -24,6 +24,14 @@ from synapticos.kernel.status import Status
 from synapticos.kernel.tensor import StageCall, Tensor
 
 
+@fn(pure=True, inline=True)
+def first_slot(slots: u32) -> u32:
+    """The first job slot of a set that is not empty."""
+    if MAX_JOBS == 1:
+        return 0
+    return lowest_bit(slots)
+
+
 class Poll(u8, Enum):
     """What `poll` found."""
 
@@ -58,9 +66,10 @@ def claim(kernel: Kernel, pipe: u32, params: JobParams | None) -> tuple[Status, 
             return Status.NOMEM, 0
     if kernel.free == 0 or kernel.unfinished >= kernel.cap:
         return Status.BUSY, 0
-    slot = lowest_bit(kernel.free)
+    slot = first_slot(kernel.free)
     kernel.free = kernel.free & ~bit(slot)
     kernel.unfinished += 1
+    kernel.stats.submitted = wrap(u32, kernel.stats.submitted + 1)
     job = kernel.jobs[slot]
     job.state = JobState.CLAIMED
     job.id = kernel.next_id
@@ -117,19 +126,25 @@ def infer_post(kernel: Kernel, pipe: u32, input: Tensor | None, data: Ptr[u8] | 
         job.into = True
     pipeline = kernel.pipelines.items[(pipe & 0xFF) - 1]
     job.callback = pipeline.sink
+    deadline = pipeline.deadline_us
     if params is not None:
-        job.deadline_in = params.deadline_us
+        deadline = params.deadline_us
         job.user = params.user
         job.preemptible = params.preemptible
         if params.callback != 0:
             job.callback = params.callback
     else:
-        job.deadline_in = pipeline.deadline_us
         job.preemptible = pipeline.preemptible
-    job.posted_at = hal.ticks(kernel.board)
+    job.deadline_in = deadline
+    job.deadline_us = NEVER
+    if deadline != 0:
+        job.posted_at = hal.ticks(kernel.board)
     state = hal.critical_enter(kernel.board)
-    job.state = JobState.POSTED
-    kernel.posted = kernel.posted | bit(slot)
+    job.state = JobState.QUEUED
+    if deadline != 0:
+        kernel.posted = kernel.posted | bit(slot)
+    else:
+        kernel.ready = kernel.ready | bit(slot)
     hal.critical_exit(kernel.board, state)
     hal.wake(kernel.board)
     return Status.OK, id
@@ -180,6 +195,8 @@ def kernel_poll(kernel: Kernel) -> tuple[Poll, u32]:
         if wanted != 0:
             return Poll.HOST, wanted
         return Poll.IDLE, 0
+    if MAX_JOBS == 1:
+        slot = 0  # a constant makes shorter code
     job = kernel.jobs[slot]
     id = job.id
     taken = dispatch(kernel, job, slot)
@@ -191,25 +208,21 @@ def kernel_poll(kernel: Kernel) -> tuple[Poll, u32]:
     return Poll.RAN, id
 
 
-@fn
+@fn(inline=False)
 def take_posted(kernel: Kernel, posted: u32, now: u32) -> None:
-    """What interrupts and other threads left: new jobs get their times, stages that the host ran are done."""
+    """What interrupts and other threads left: new jobs get their deadlines, stages that the host ran are done."""
     left = posted
     while left != 0:
-        slot = lowest_bit(left)
+        slot = first_slot(left)
         left = left & (left - 1)
         job = kernel.jobs[slot]
-        if job.state == JobState.POSTED:
-            job.deadline_us = NEVER
-            if job.deadline_in != 0:
-                age = kernel.clock.to_us(wrap(u32, now - job.posted_at))
-                time = kernel.clock.us()
-                job.deadline_us = time + job.deadline_in - min(time, u64(age))
+        if job.state == JobState.QUEUED:
+            age = kernel.clock.to_us(wrap(u32, now - job.posted_at))
+            time = kernel.clock.us()
+            job.deadline_us = time + job.deadline_in - min(time, u64(age))
             state = hal.critical_enter(kernel.board)
-            if job.state == JobState.POSTED:
-                job.state = JobState.QUEUED
+            if job.state == JobState.QUEUED:  # nobody has cancelled it
                 kernel.ready = kernel.ready | bit(slot)
-                kernel.stats.submitted = wrap(u32, kernel.stats.submitted + 1)
             hal.critical_exit(kernel.board, state)
         elif job.state == JobState.WAITING and job.host == HostWork.DONE:
             take_host_stage(kernel, slot)
@@ -233,7 +246,7 @@ def pick(kernel: Kernel) -> u32:
     best: u32 = MAX_JOBS
     left = kernel.ready
     while left != 0:
-        slot = lowest_bit(left)
+        slot = first_slot(left)
         left = left & (left - 1)
         if can_run(kernel, kernel.jobs[slot]):
             if best == MAX_JOBS:
@@ -572,7 +585,7 @@ def pipeline_destroy(kernel: Kernel, pipe: u32) -> None:
         for i in range(MAX_JOBS):
             job = kernel.jobs[i]
             if job.pipeline == (pipe & 0xFF) - 1:
-                if job.state == JobState.POSTED or job.state == JobState.QUEUED or job.state == JobState.SUSPENDED:
+                if job.state == JobState.QUEUED or job.state == JobState.SUSPENDED:
                     cancel_slot(kernel, i)
         if pipeline.jobs == 0:
             kernel.pipelines.free(pipeline)
