@@ -63,17 +63,32 @@ class Verdict:
     cases: int
     layers: int  # compared in each case
     elements: int  # compared in all
-    first: Difference | None  # None: all equal
+    first: Difference | None  # None: none that matters
+    allowed: int = 0  # by which integers may differ, as the reference computes with reals
+    off: int = 0  # elements that differ by no more than that
+
+    @property
+    def agrees(self) -> bool:
+        """No layer differs by more than is allowed."""
+        return self.first is None
 
     @property
     def exact(self) -> bool:
-        return self.first is None
+        return self.first is None and self.off == 0
+
+    @property
+    def word(self) -> str:
+        return "exact" if self.exact else f"within {self.allowed}" if self.agrees else "DIFFERS"
+
+    @property
+    def found(self) -> str:
+        if self.first is not None:
+            return str(self.first)
+        return f"{self.off:,} of {self.elements:,} elements differ" + (f" by up to {self.allowed}" if self.off else "")
 
     def to_text(self) -> str:
         head = f"{self.model}: {self.layers} layers, {self.cases} inputs, {self.where} against {self.reference}"
-        if self.first is None:
-            return f"{head}: exact, 0 of {self.elements:,} elements differ"
-        return f"{head}:\n  {self.first}"
+        return f"{head}: {self.word}, {self.found}" if self.agrees else f"{head}:\n  {self.first}"
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self) | {"exact": self.exact}
@@ -81,6 +96,8 @@ class Verdict:
 
 class Reference:
     """TensorFlow Lite Micro with every tensor kept. Raises UserError where it is not installed or refuses the model."""
+
+    allowed = 0  # by which our integers may differ from its
 
     def __init__(self, data: bytes, where: str = "the model"):
         self.data, self.where = data, where
@@ -204,20 +221,21 @@ def verify_layers(
     where: str = "native",
     name: str = "reference",
     fresh: Sequence[bool] = (),
+    allowed: int = 0,
 ) -> Verdict:
-    """Compare each layer's result with `reference(inputs, fresh)`; integers by value, floats within MAX_ULP.
+    """Compare each layer's result with `reference(inputs, fresh)`; integers within `allowed`, floats within MAX_ULP.
 
     Each layer is judged by itself: what it is given is the reference's, even behind one that differs.
     """
     stepper, parts = Stepper(engine, compiled), defined(compiled.plan.steps)
     first: list[Difference] = []
-    count, layers = 0, set()
+    count, off, layers = 0, 0, set()
     for case, inputs in enumerate(cases):
         start = fresh[case] if fresh else True
         wanted = reference(inputs, start)
 
         def seen(step: int, op: Op, case: int = case, wanted: Results = wanted) -> None:
-            nonlocal count
+            nonlocal count, off
             for tensor in op.outputs:
                 if tensor.number not in wanted:
                     continue
@@ -226,13 +244,15 @@ def verify_layers(
                 right = wanted[tensor.number].reshape(tensor.shape)
                 found = find_difference(step, op, tensor, case, stepper.value(tensor), right, parts.get(tensor, ALL))
                 if found is not None:
-                    first.append(found)
                     stepper.put(tensor, right)
+                    if found.largest > allowed:
+                        first.append(found)
+                    else:
+                        off += found.differing
 
         stepper.run(inputs, start, seen)
-    return Verdict(
-        compiled.graph.name, where, name, len(cases), len(layers), count, min(first, key=lambda d: (d.step, d.case), default=None)
-    )
+    worst = min(first, key=lambda d: (d.step, d.case), default=None)
+    return Verdict(compiled.graph.name, where, name, len(cases), len(layers), count, worst, allowed, off)
 
 
 ALL = slice(None)
@@ -292,6 +312,10 @@ class Answered:
     @property
     def exact(self) -> bool:
         return self.answers > 0 and not self.wrong
+
+    @property
+    def agrees(self) -> bool:
+        return self.exact
 
     def to_text(self) -> str:
         if self.answers == 0:

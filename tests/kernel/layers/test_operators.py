@@ -6,7 +6,7 @@ from layer_calls import Judge, Running, compiled
 from operator_models import OPERATORS, space_to_batch_model
 
 # Units in the last place that e**x, tanh and the logarithm may be off together with the reference's own; all else is exact.
-ULP = {"logistic": 2, "tanh": 2, "elu": 2, "softmax_f32": 6, "log_softmax_f32": 8}
+ULP = {"logistic": 2, "tanh": 2, "elu": 2, "softmax_f32": 6, "log_softmax_f32": 16}
 
 
 def distance(a: np.ndarray, b: np.ndarray) -> int:
