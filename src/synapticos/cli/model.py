@@ -18,7 +18,7 @@ def _group() -> None:
 
 @commands.command("info")
 def info(
-    file: Path = typer.Argument(..., help="A .tflite file."),
+    file: Path = typer.Argument(..., help="A .tflite or .onnx file."),
     picture: Path | None = typer.Option(None, "--picture", help="Draw the memory plan into this PNG."),
     optimize: str = typer.Option("default", "--optimize", help="default, or none: keep every layer's own result."),
     ram: str | None = typer.Option(None, "--ram", help="Arena to fit, like 192K; ends with status 1 if it does not."),
@@ -57,7 +57,7 @@ def info(
 
 @commands.command("compile")
 def compile_file(
-    file: Path = typer.Argument(..., help="A .tflite file."),
+    file: Path = typer.Argument(..., help="A .tflite or .onnx file."),
     out: Path | None = typer.Option(None, "-o", "--out", help="The container; the model's name with .synm unless given."),
     optimize: str = typer.Option("default", "--optimize", help="default, or none: keep every layer's own result."),
     ram: str | None = typer.Option(None, "--ram", help="Arena to fit, like 192K; refused if it does not."),
@@ -89,12 +89,12 @@ def compile_file(
 
 @commands.command("verify")
 def verify(
-    file: Path = typer.Argument(..., help="A .tflite, or a .synm with known answers."),
+    file: Path = typer.Argument(..., help="A .tflite or .onnx, or a .synm with known answers."),
     board: str = typer.Option("host", "--board", help="host, or a board whose firmware runs the layers."),
     cases: int = typer.Option(3, "--cases", help="Inputs: all lowest, all highest, then noise."),
     as_json: bool = typer.Option(False, "--json", help="Print the outcome as JSON."),
 ) -> int:
-    """Compare every layer with the model format's reference kernels; name the first that differs."""
+    """Compare every layer with the model format's reference (an .onnx: within 1 of onnxruntime); name the first that differs."""
     from synapticos import importers, model
     from synapticos.host.verify import verify_container, verify_on_board, verify_on_host
 
@@ -104,7 +104,7 @@ def verify(
     outcome: Any
     if data[:4] == b"SYNM":
         if board != "host":
-            raise UserError(f"--board {board}: a container's answers are run on the host; give the .tflite")
+            raise UserError(f"--board {board}: a container's answers are run on the host; give the model it came from")
         outcome = verify_container(data, file.name)
     else:
         made = model.compile_model(importers.load(file))
@@ -113,12 +113,12 @@ def verify(
         print_json(outcome.to_json())
     else:
         print(outcome.to_text())
-    return 0 if outcome.exact else 1
+    return 0 if outcome.agrees else 1
 
 
 @commands.command("diff")
 def diff(
-    before: Path = typer.Argument(..., help="A .tflite or .synm."),
+    before: Path = typer.Argument(..., help="A .tflite, .onnx or .synm."),
     after: Path = typer.Argument(..., help="Another of the same kind."),
     as_json: bool = typer.Option(False, "--json", help="Print it as JSON."),
 ) -> int:
@@ -135,7 +135,7 @@ def diff(
 
     a, b = side(before), side(after)
     if before.suffix != after.suffix:
-        raise UserError(f"{before.name} and {after.name}: give two .tflite or two .synm")
+        raise UserError(f"{before.name} and {after.name}: give two of the same kind")
     found = diff_models(a, b)
     if as_json:
         print_json(found.to_json())

@@ -9,7 +9,7 @@ from synapticos.cli.output import note, print_json, progress, table
 
 
 def command(
-    model: Path = typer.Argument(..., help="A .tflite file."),
+    model: Path = typer.Argument(..., help="A .tflite or .onnx file."),
     board: list[str] = typer.Option([], "--board", help="A board to fit; all that there are unless given. May be repeated."),
     cases: int = typer.Option(3, "--cases", min=1, help="Inputs for the comparison: all lowest, all highest, then noise."),
     as_json: bool = typer.Option(False, "--json", help="Print everything as JSON."),
@@ -37,7 +37,7 @@ def command(
 
 
 def _show(trial: Any) -> None:
-    print(f"{trial.name}: {len(trial.layers)} layers, {trial.macs:,} multiply-accumulates, .tflite {trial.file:,} bytes")
+    print(f"{trial.name}: {len(trial.layers)} layers, {trial.macs:,} multiply-accumulates, file {trial.file:,} bytes")
     for word, texts in (("in", trial.inputs), ("out", trial.outputs)):
         for text in texts:
             print(f"  {word:<4}{text}")
@@ -64,4 +64,4 @@ def _show(trial: Any) -> None:
     if trial.verdict is not None:
         v = trial.verdict
         against = f"{v.layers} layers, {v.cases} inputs, {v.where} against {v.reference}"
-        print(f"{'exact' if v.exact else 'DIFFERS':<14}{against}: " + (f"0 of {v.elements:,} elements differ" if v.first is None else str(v.first)))
+        print(f"{v.word:<14}{against}: {v.found}")

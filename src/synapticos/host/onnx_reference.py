@@ -16,11 +16,11 @@ from synapticos.importers.onnx_graph import STORED, Value
 from synapticos.model import Graph
 from synapticos.model.verify import Results
 
-ALLOWED = 1  # by which integer arithmetic may differ from rounded reals, in units of the result
-
 
 class OnnxReference:
     """onnxruntime with every quantised tensor as a result. Raises UserError where it is not installed."""
+
+    allowed = 1  # by which integer arithmetic may differ from rounded reals, in units of the result
 
     def __init__(self, data: bytes, where: str = "the model"):
         try:
