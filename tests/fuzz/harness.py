@@ -131,6 +131,7 @@ def arguments(doc: str | None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=60, help="stop after so long, however many cases are left")
     parser.add_argument("--mode", default="all")
+    parser.add_argument("--keep", type=Path, help="write the case that fails into this file")
     return parser.parse_args()
 
 

@@ -109,7 +109,8 @@ def main() -> None:
             counts["executed"] += level == 3
             counts["failed in a layer"] += level == 2
         except BaseException:
-            Path("/tmp/mutant.tflite").write_bytes(data) if args.mode == "keep" else None
+            if args.keep is not None:
+                args.keep.write_bytes(data)
             print(f"case {counts['cases']}, seed {args.seed}, from {name}")
             raise
     harness.report(counts, began)
