@@ -169,6 +169,7 @@ CASES = {
     "Div by a number": with_number("Div", 1.7, 1), "Div of a number": with_number("Div", 0.4, 0), "Mul with a number": with_number("Mul", -1.3, 1),
     "Clip": lambda: clip_alone(), "clipped Conv": clipped_convolution, "MatMul behind a picture": dense_behind_a_picture,
     "Concat": joined(0.04, 0.05, 0.06), "Split": parts, "Identity": moving("Identity", PICTURE),
+    "AveragePool to another scale": one("AveragePool", PICTURE, scale=0.03, kernel_shape=[2, 3], count_include_pad=1, pads=[1, 0, 1, 2]),
     "Softmax": one("Softmax", (3, 20), scale=1 / 256, zero=-128, axis=-1),
     "Softmax at another scale": one("Softmax", (3, 20), scale=1 / 255, zero=-128, axis=1),
     "Softmax of channels": one("Softmax", PICTURE, scale=1 / 256, zero=-128, axis=1),
@@ -190,6 +191,15 @@ CASES = {
     "Resize linear asymmetric": linear("asymmetric", (2, 4)), "Resize linear corners": linear("align_corners", (3, 2)),
     "Resize linear smaller": linear("pytorch_half_pixel", (0.5, 0.7)),
 }  # fmt: skip
+
+
+def test_a_much_finer_scale_behind_what_is_rounded_is_refused():
+    from synapticos.model import UnsupportedModel
+
+    m = Quantized(15)
+    y = m.op("AveragePool", [m.input(PICTURE, 0.05, 3)], 0.02, 3, kernel_shape=[2, 2])
+    with pytest.raises(UnsupportedModel, match="a scale of 0.02 behind 0.05"):
+        largest_differences(None, m.finish(y))
 
 
 def same_scales(kind):

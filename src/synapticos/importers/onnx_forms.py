@@ -405,6 +405,12 @@ def _unsqueeze(r: Reader, node: Node) -> None:
     _new_shape(r, node, tuple(1 if d in new else next(old) for d in range(rank)))
 
 
+def _dropout(r: Reader, node: Node) -> None:
+    if r.has(node, 2) and r.constant(node, 2, "mode").any():
+        raise Cannot("training", "training_mode 0")
+    r.same(node, r.value(node, 0))
+
+
 def _identity(r: Reader, node: Node) -> None:
     r.same(node, r.value(node, 0))
 
@@ -632,7 +638,7 @@ OPERATORS = {
     ),
     "DepthToSpace": Form(_depth_to_space, "DEPTH_TO_SPACE", _PICTURES, {"blocksize": 0, "mode": "DCR"}),
     "Div": Form(_elements(None, np.divide), _TABLE, "one operand a constant number"),
-    "Dropout": Form(_identity, "nothing", "", {"seed": 0}),
+    "Dropout": Form(_dropout, "nothing", "not in training", {"seed": 0}),
     "Elu": Form(_function(lambda x, a: np.where(x < 0, a * np.expm1(x), x), "alpha"), _TABLE, "", {"alpha": 1.0}),
     "Erf": Form(_function(_erf), _TABLE),
     "Exp": Form(_function(np.exp), _TABLE),

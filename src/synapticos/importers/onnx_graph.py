@@ -28,6 +28,8 @@ IN_FILE = (0, 3, 1, 2)  # and back
 QUANTIZE, DEQUANTIZE = "QuantizeLinear", "DequantizeLinear"
 # only put elements elsewhere, so that a scale before them is one behind them: they may stay between reals
 MOVES = ("Flatten", "Identity", "Dropout", "Reshape", "Squeeze", "Transpose", "Unsqueeze")
+# give rounded numbers at a scale of their own: with a much finer one behind them the roundings would add up
+ROUNDED = ("AVERAGE_POOL_2D", "RESIZE_BILINEAR", "SOFTMAX")
 QUANTIZED = "a QuantizeLinear to int8 behind it: quantize the whole network"
 
 
@@ -320,6 +322,8 @@ class Reader:
         if self.has(node, 2):
             zero = self.constant(node, 2, "zero point")
             kind = zero.dtype.name
+            if zero.dtype.kind not in "iu":
+                raise Cannot(f"a zero point of {kind}", "int8")
         elif node.kind == DEQUANTIZE and node.inputs[0] in self.constants:
             kind = self.constants[node.inputs[0]].dtype.name
         need(scale.ndim < 2 and zero.ndim < 2 and scale.size == zero.size > 0, f"{node}: its scales and zero points do not match")
@@ -349,6 +353,8 @@ class Reader:
         give, if not any; `activates`: it can clamp by itself."""
         target = self.target(node, output, at=at)
         made = self.tensor(target.real, stored(shape) if first else shape, at or target.scale)
+        if kind in ROUNDED and made_at(made).scale >= 2 * target.scale.scale:
+            raise Cannot(f"a scale of {target.scale.scale:g} behind {made_at(made).scale:g}", "more than half of it: one scale on both sides")
         options = dict(options or {})
         clamps = not _is_open(target)
         if activates:
