@@ -25,7 +25,7 @@ def largest_differences(engine: Any, data: bytes, cases: int = 3, optimize: str 
                 if tensor.number not in wanted:
                     continue
                 seen.add(tensor.number)
-                right = wanted[tensor.number]
+                right = wanted[tensor.number].reshape(tensor.shape)
                 away = int(np.abs(stepper.value(tensor).astype(int) - right.astype(int)).max())
                 found[op.kind] = max(found.get(op.kind, 0), away)
                 if away:

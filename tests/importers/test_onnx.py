@@ -64,6 +64,14 @@ def test_a_flattened_picture_needs_no_transpose_before_a_dense_layer():
     assert np.array_equal(graph.ops[1].inputs[1].data, wanted)
 
 
+def test_sound_has_its_channels_last_and_needs_no_transpose():
+    from test_onnx_layers import lines
+
+    graph = read(lines())
+    assert graph.inputs[0].shape == (2, 16, 4)
+    assert "TRANSPOSE" not in [op.kind for op in graph.ops]
+
+
 def test_a_flattened_picture_that_is_a_result_has_the_file_s_order():
     m = Quantized(2)
     x = m.op("Neg", [m.input((1, 3, 4, 5), 0.05, 4)], 0.05, 4)

@@ -170,6 +170,7 @@ CASES = {
     "Clip": lambda: clip_alone(), "clipped Conv": clipped_convolution, "MatMul behind a picture": dense_behind_a_picture,
     "Concat": joined(0.04, 0.05, 0.06), "Split": parts, "Identity": moving("Identity", PICTURE),
     "AveragePool to another scale": one("AveragePool", PICTURE, scale=0.03, kernel_shape=[2, 3], count_include_pad=1, pads=[1, 0, 1, 2]),
+    "lines": lambda: lines(), "Softmax of lines": one("Softmax", (2, 5, 6), scale=1 / 256, zero=-128, axis=1),
     "Softmax": one("Softmax", (3, 20), scale=1 / 256, zero=-128, axis=-1),
     "Softmax at another scale": one("Softmax", (3, 20), scale=1 / 255, zero=-128, axis=1),
     "Softmax of channels": one("Softmax", PICTURE, scale=1 / 256, zero=-128, axis=1),
@@ -200,6 +201,20 @@ def test_a_much_finer_scale_behind_what_is_rounded_is_refused():
     y = m.op("AveragePool", [m.input(PICTURE, 0.05, 3)], 0.02, 3, kernel_shape=[2, 2])
     with pytest.raises(UnsupportedModel, match="a scale of 0.02 behind 0.05"):
         largest_differences(None, m.finish(y))
+
+
+def lines():
+    """[batch, channels, length] through all that has it."""
+    m = Quantized(16)
+    x = m.input((2, 4, 16), 0.05, 3)
+    t = m.op("Conv", [x, m.weights(m.random.integers(-127, 128, (6, 4, 3)).astype(np.int8), m.random.uniform(0.002, 0.01, 6))], 0.1, 4, pads=[1, 2], strides=[2], relu=[])
+    u = m.op("Conv", [t, m.weights(m.random.integers(-127, 128, (6, 1, 5)).astype(np.int8), 0.01)], 0.05, -4, group=6, dilations=[2], auto_pad="NOTSET", pads=[4, 4])
+    t = m.op("Add", [t, u], 0.11, 1)
+    t = m.op("Concat", [m.op("MaxPool", [t], 0.11, 1, kernel_shape=[3], pads=[1, 1], strides=[2]), m.op("AveragePool", [t], 0.11, 1, kernel_shape=[2], strides=[2])], 0.11, 1, axis=2)
+    v = m.op("ConvTranspose", [t, m.weights(m.random.integers(-127, 128, (6, 3, 4)).astype(np.int8), 0.01)], 0.15, 1, strides=[2], pads=[1, 1])
+    f = m.op("Flatten", [t], 0.11, 1)
+    y = m.op("Gemm", [f, m.weights(m.random.integers(-127, 128, (5, 54)).astype(np.int8), 0.004)], 0.2, 4, transB=1)
+    return m.finish(y, v, m.op("GlobalAveragePool", [t], 0.1, 0), m.op("Transpose", [u], 0.05, -4, perm=[0, 2, 1]))
 
 
 def same_scales(kind):

@@ -12,7 +12,7 @@ import numpy as np
 
 from synapticos.errors import UserError
 from synapticos.importers import onnx as reader
-from synapticos.importers.onnx_graph import STORED, Value
+from synapticos.importers.onnx_graph import IN_FILE, STORED, Value
 from synapticos.model import Graph
 from synapticos.model.verify import Results
 
@@ -50,7 +50,7 @@ class OnnxReference:
         given: dict[str, Any] = {}
         for name, real, v, array in zip(self.names, self.real, self.inputs, inputs, strict=True):
             array = array.reshape(v.tensor.shape)
-            array = array.transpose(0, 3, 1, 2) if v.first else array
+            array = array.transpose(IN_FILE[array.ndim]) if v.first else array
             if real:
                 array = ((array.astype(np.int32) - v.scale.zero) * np.float32(v.scale.scale)).astype(np.float32)
             given[name] = np.ascontiguousarray(array)
@@ -67,7 +67,7 @@ def _as_stored(v: Value, array: np.ndarray) -> np.ndarray:
         array = (array.astype(np.int16) - 128).astype(np.int8)
     array = array.reshape(v.shape)
     if v.rows is not None:
-        array = array.reshape(-1, *v.rows).transpose(STORED)
+        array = array.reshape(-1, *v.rows).transpose(STORED[len(v.rows) + 1])
     elif v.first:
-        array = array.transpose(STORED)
+        array = array.transpose(STORED[array.ndim])
     return np.ascontiguousarray(array).reshape(v.tensor.shape)

@@ -22,6 +22,7 @@ from synapticos.model.form import Cannot
 
 __all__ = ["OPERATORS", "build", "read", "supported"]
 
+LINES = ("AveragePool", "Conv", "ConvTranspose", "GlobalAveragePool", "GlobalMaxPool", "MaxPool")  # have channels first
 HOW = (
     "onnxruntime.quantization.quantize_static(..., quant_format=QuantFormat.QDQ, per_channel=True, "
     "activation_type=QuantType.QInt8, weight_type=QuantType.QInt8)"
@@ -174,6 +175,8 @@ class _Builder(Reader):
         turned = self.users(name)
         last = bool(turned) and all(n is not None and n.attributes.get("perm") == [0, 3, 1, 2] for n, _ in turned)
         first = len(shape) == 4 and not last
+        if len(shape) == 3:  # of sound or a sensor, if that is what reads it
+            first = bool(turned) and all(n is not None and n.kind in LINES for n, _ in turned)
         tensor = self.tensor(name, stored(shape) if first else shape, self.scale(node))
         self.inputs[name] = Value(tensor, tuple(shape), first)
         return self.inputs[name]

@@ -15,7 +15,7 @@ import numpy as np
 
 from synapticos.importers.damage import need
 from synapticos.importers.onnx_file import Node, text
-from synapticos.importers.onnx_graph import Reader, Scale, Value, same_order, stored
+from synapticos.importers.onnx_graph import IN_FILE, STORED, Reader, Scale, Value, same_order, stored
 from synapticos.model import Tensor
 from synapticos.model.form import Cannot
 
@@ -52,6 +52,34 @@ def _picture(r: Reader, node: Node) -> Value:
     if len(v.shape) != 4:
         raise Cannot(f"an input of {len(v.shape)} dimensions", "[batch, channels, height, width]")
     return r.channels_last(node, v)
+
+
+def _picture_or_line(r: Reader, node: Node) -> tuple[Value, bool]:
+    """The input as a picture, and whether it is one of a single line, [batch, channels, length] in the file."""
+    v = r.value(node, 0)
+    if len(v.shape) != 3:
+        return _picture(r, node), False
+    v, o = r.channels_last(node, v), dict(node.options)
+    for name, other in (("strides", 1), ("dilations", 1), ("kernel_shape", 1), ("output_padding", 0)):
+        if o.get(name):
+            need(len(o[name]) == 1, f"{node}: {name} does not have one number")
+            o[name] = [other, *o[name]]
+    if o.get("pads"):
+        need(len(o["pads"]) == 2, f"{node}: pads does not have two numbers")
+        o["pads"] = [0, o["pads"][0], 0, o["pads"][1]]
+    node.options = o
+    n, c, length = v.shape
+    return Value(r.emit(node, "RESHAPE", [v.tensor], (n, 1, length, c), v.scale), (n, c, 1, length), True), True
+
+
+def _filters_of(r: Reader, node: Node, line: bool) -> np.ndarray:
+    array = r.weight(node, 1).array
+    if line and array.ndim == 3:
+        array = array[:, :, None, :]
+    need(array.ndim == 4 and array.size > 0, f"{node}: its weights do not have the dimensions of its input")
+    kernel = node.options["kernel_shape"]
+    need(not kernel or list(array.shape[2:]) == kernel, f"{node}: its weights are not of kernel_shape {kernel}")
+    return array
 
 
 def _pairs(node: Node, name: str, count: int = 2, default: int = 1) -> list[int]:
@@ -92,12 +120,6 @@ def _window(node: Node, x: Value, size: list[int]) -> tuple[list[int], dict[str,
     return sides, options
 
 
-def _filters(node: Node, array: np.ndarray, x: Value) -> None:
-    need(array.ndim == 4 and array.size > 0, f"{node}: its weights are not four-dimensional")
-    kernel = node.options["kernel_shape"]
-    need(not kernel or list(array.shape[2:]) == kernel, f"{node}: its weights are not of kernel_shape {kernel}")
-
-
 def _scaled_weights(node: Node, r: Reader, at: int, axis: int, array: np.ndarray, new_axis: int) -> Tensor:
     """Weights as a tensor, with the scales of the output channels along `new_axis`."""
     w = r.weight(node, at)
@@ -111,29 +133,30 @@ def _scaled_weights(node: Node, r: Reader, at: int, axis: int, array: np.ndarray
 
 
 def _conv(r: Reader, node: Node) -> None:
-    x, w = _picture(r, node), r.weight(node, 1)
-    _filters(node, w.array, x)
-    out, part, k_h, k_w = w.array.shape
+    (x, line), w = _picture_or_line(r, node), r.weight(node, 1)
+    filters = _filters_of(r, node, line)
+    out, part, k_h, k_w = filters.shape
     groups = node.options["group"]
     need(groups >= 1 and out % groups == 0 and x.shape[1] == part * groups, f"{node}: {x.shape[1]} channels in {groups} groups of {part}")
     sides, options = _window(node, x, [k_h, k_w])
     bias = r.bias(node, 2, x, w, out)
     if groups > 1 and part == 1:
-        array = np.ascontiguousarray(w.array.transpose(1, 2, 3, 0))
+        array = np.ascontiguousarray(filters.transpose(1, 2, 3, 0))
         weights, kind = _scaled_weights(node, r, 1, 0, array, 3), "DEPTHWISE_CONV_2D"
         options["depth_multiplier"] = out // groups
     else:
-        array = np.ascontiguousarray(w.array.transpose(0, 2, 3, 1))
+        array = np.ascontiguousarray(filters.transpose(0, 2, 3, 1))
         weights, kind = _scaled_weights(node, r, 1, 0, array, 0), "CONV_2D"
     r.result(
-        node, kind, [x.tensor, weights, bias], (x.shape[0], out, *sides), first=True, options=options, activates=True
-    )
+        node, kind, [x.tensor, weights, bias], (x.shape[0], out, *sides), first=True, options=options, activates=True,
+        line=line,
+    )  # fmt: skip
 
 
 def _conv_transpose(r: Reader, node: Node) -> None:
-    x, w, o = _picture(r, node), r.weight(node, 1), node.options
-    _filters(node, w.array, x)
-    depth, out, k_h, k_w = w.array.shape
+    (x, line), w, o = _picture_or_line(r, node), r.weight(node, 1), node.options
+    filters = _filters_of(r, node, line)
+    depth, out, k_h, k_w = filters.shape
     if o["group"] != 1 or _pairs(node, "dilations") != [1, 1]:
         raise Cannot("groups or dilation", "one group and no dilation")
     if o["auto_pad"] != "NOTSET" or o["output_shape"]:
@@ -145,18 +168,18 @@ def _conv_transpose(r: Reader, node: Node) -> None:
         (x.shape[2 + i] - 1) * strides[i] + more[i] + (k_h, k_w)[i] - pads[i] - pads[2 + i] for i in range(2)
     ]
     need(min(sides) > 0, f"{node}: more padding than there is")
-    array = np.ascontiguousarray(w.array.transpose(1, 2, 3, 0))
+    array = np.ascontiguousarray(filters.transpose(1, 2, 3, 0))
     weights = _scaled_weights(node, r, 1, 1, array, 0)
     options = {"stride_h": strides[0], "stride_w": strides[1], "pad_top": pads[0], "pad_left": pads[1]}
     r.result(
         node, "TRANSPOSE_CONV", [x.tensor, weights, r.bias(node, 2, x, w, out)], (x.shape[0], out, *sides), first=True,
-        options=options,
+        options=options, line=line,
     )  # fmt: skip
 
 
 def _pool(kind: str) -> Callable[[Reader, Node], None]:
     def read(r: Reader, node: Node) -> None:
-        x, size = _picture(r, node), node.options["kernel_shape"]
+        (x, line), size = _picture_or_line(r, node), node.options["kernel_shape"]
         sides, options = _window(node, x, size)
         if (options.pop("dilation_h"), options.pop("dilation_w")) != (1, 1):
             raise Cannot("dilation", "none")
@@ -175,16 +198,16 @@ def _pool(kind: str) -> Callable[[Reader, Node], None]:
         elif max(reach) > 0:
             raise Cannot("windows that lie in the padding only", "less padding")
         options |= {"filter_h": size[0], "filter_w": size[1]}
-        r.result(node, kind, [tensor], shape, first=True, options=options, at=x.scale, activates=True)
+        r.result(node, kind, [tensor], shape, first=True, options=options, at=x.scale, activates=True, line=line)
 
     return read
 
 
 def _global(kind: str) -> Callable[[Reader, Node], None]:
     def read(r: Reader, node: Node) -> None:
-        x = _picture(r, node)
+        x, line = _picture_or_line(r, node)
         at = x.scale if kind == "REDUCE_MAX" else None
-        r.result(node, kind, [x.tensor], (*x.shape[:2], 1, 1), first=True, options={"axes": [1, 2]}, at=at)
+        r.result(node, kind, [x.tensor], (*x.shape[:2], 1, 1), first=True, options={"axes": [1, 2]}, at=at, line=line)
 
     return read
 
@@ -199,7 +222,7 @@ def _reduction(kind: str) -> Callable[[Reader, Node], None]:
         need(all(-rank <= a < rank for a in axes), f"{node}: axes {axes} of {rank} dimensions")
         gone = sorted({a % rank for a in axes}) or list(range(rank))
         keeps = bool(o["keepdims"])
-        if x.first and not keeps and [a for a in (0, 2, 3, 1) if a not in gone] != [a for a in range(rank) if a not in gone]:
+        if x.first and not keeps and [a for a in STORED[rank] if a not in gone] != [a for a in range(rank) if a not in gone]:
             x = r.as_in_file(node, x)
         shape = [1 if d in gone else n for d, n in enumerate(x.shape) if keeps or d not in gone]
         if not shape:
@@ -233,7 +256,7 @@ def _dense(r: Reader, node: Node, x: Value, turned: bool) -> None:
     out, depth = array.shape
     need(bool(x.shape) and x.shape[-1] == depth, f"{node}: {list(x.shape)} times weights of {depth}")
     if x.rows is not None:  # the rows are pictures with their channels last
-        array = array.reshape(out, *x.rows).transpose(0, 2, 3, 1).reshape(out, depth)
+        array = array.reshape(out, *x.rows).transpose(STORED[len(x.rows) + 1]).reshape(out, depth)
     weights = _scaled_weights(node, r, 1, 0 if turned else 1, np.ascontiguousarray(array), 0)
     r.result(
         node, "FULLY_CONNECTED", [x.tensor, weights, r.bias(node, 2, x, w, out)], (*x.shape[:-1], out),
@@ -334,7 +357,7 @@ def _softmax(r: Reader, node: Node) -> None:
     axis = node.options["axis"]
     need(-len(x.shape) <= axis < len(x.shape), f"{node}: axis {axis} of {len(x.shape)} dimensions")
     if r.axis(x, axis) != len(x.shape) - 1:
-        x = r.as_in_file(node, x) if x.first else r.channels_last(node, x) if len(x.shape) == 4 else x
+        x = r.as_in_file(node, x) if x.first else r.channels_last(node, x) if len(x.shape) in STORED else x
     if r.axis(x, axis) != len(x.shape) - 1:
         raise Cannot(f"axis {axis} of {list(x.shape)}", "the last dimension, or the channels of a picture")
     r.result(node, "SOFTMAX", [x.tensor], x.shape, first=x.first, options={"beta": 1.0}, at=Scale(1 / 256, -128))
@@ -352,8 +375,7 @@ def _new_shape(r: Reader, node: Node, shape: tuple[int, ...]) -> None:
         r.same(node, x)
         return
     if x.first and not same_order(x.shape) and len(shape) == 2 and shape[0] == x.shape[0] and _only_dense(r, node):
-        c, h, w = x.shape[1:]
-        rows = (c, h, w)  # the weights are put in order instead
+        rows = x.shape[1:]  # the weights are put in order instead
     elif x.first:
         x = r.as_in_file(node, x)
     r.result(node, "RESHAPE", [x.tensor], shape, at=x.scale, rows=rows)
@@ -423,12 +445,12 @@ def _transpose(r: Reader, node: Node) -> None:
     shape = tuple(x.shape[d] for d in order)
     if order == list(range(rank)):
         r.same(node, x)
-    elif x.first and order == [0, 2, 3, 1]:  # it is stored so already
+    elif x.first and order == list(STORED[rank]):  # it is stored so already
         r.same(node, Value(x.tensor, shape))
-    elif not x.first and order == [0, 3, 1, 2]:
+    elif not x.first and rank in IN_FILE and order == list(IN_FILE[rank]):
         r.same(node, Value(x.tensor, shape, True))
     else:
-        where = [0, 2, 3, 1] if x.first else list(range(rank))
+        where = list(STORED[rank]) if x.first else list(range(rank))
         turned = [where.index(order[d]) for d in where]
         r.result(node, "TRANSPOSE", [x.tensor], shape, first=x.first, options={"order": turned}, at=x.scale)
 
@@ -465,7 +487,7 @@ def _concat(r: Reader, node: Node) -> None:
 def _cut(r: Reader, node: Node, x: Value, slices: list[tuple[int, int, int]], output: int = 0) -> None:
     shape = tuple(count for _, _, count in slices)
     if x.first:
-        slices = list(stored(slices))  # type: ignore[arg-type]
+        slices = list(stored(slices))
     r.result(node, "STRIDED_SLICE", [x.tensor], shape, first=x.first, options={"slices": slices}, at=x.scale, output=output)
 
 
@@ -531,7 +553,7 @@ def _pad(r: Reader, node: Node) -> None:
     for i, axis in enumerate(axes):
         pads[axis] = [amounts[i], amounts[len(axes) + i]]
     shape = [n + sum(pair) for n, pair in zip(x.shape, pads)]
-    options: dict[str, Any] = {"pads": [pads[d] for d in (0, 2, 3, 1)] if x.first else pads}
+    options: dict[str, Any] = {"pads": list(stored(pads)) if x.first else pads}
     mode, kind = node.options["mode"], "PAD"
     if mode == "reflect":
         need(all(max(pair) < n for n, pair in zip(x.shape, pads)), f"{node}: more mirrored than there is")
@@ -620,20 +642,21 @@ def _space_to_depth(r: Reader, node: Node) -> None:
 _SIDES: dict[str, Any] = {"auto_pad": "NOTSET", "dilations": [], "kernel_shape": [], "pads": [], "strides": []}
 _REDUCED: dict[str, Any] = {"axes": [], "keepdims": 1, "noop_with_empty_axes": 0}
 _PICTURES = "of [batch, channels, height, width]"
+_LINES = "of [batch, channels, height, width] or [batch, channels, length]"
 _WEIGHTS = "constant int8 weights, zero point 0, one scale or one an output channel"
 _TABLE = "LOOKUP"
 OPERATORS = {
     "Abs": Form(_function(np.abs), _TABLE),
     "Add": Form(_elements("ADD", np.add), "ADD", "shapes that match"),
     "AveragePool": Form(
-        _pool("AVERAGE_POOL_2D"), "AVERAGE_POOL_2D", f"{_PICTURES}, no dilation",
+        _pool("AVERAGE_POOL_2D"), "AVERAGE_POOL_2D", f"{_LINES}, no dilation",
         _SIDES | {"ceil_mode": 0, "count_include_pad": 0},
     ),
     "Clip": Form(_clip, _TABLE, "constant ends; part of the layer before where that is not quantised"),
     "Concat": Form(_concat, "CONCATENATION", "up to 7 inputs", {"axis": 1}),
-    "Conv": Form(_conv, "CONV_2D, DEPTHWISE_CONV_2D", f"{_PICTURES}; {_WEIGHTS}", _SIDES | {"group": 1}),
+    "Conv": Form(_conv, "CONV_2D, DEPTHWISE_CONV_2D", f"{_LINES}; {_WEIGHTS}", _SIDES | {"group": 1}),
     "ConvTranspose": Form(
-        _conv_transpose, "TRANSPOSE_CONV", f"{_PICTURES}; {_WEIGHTS}; one group, no dilation, pads in numbers",
+        _conv_transpose, "TRANSPOSE_CONV", f"{_LINES}; {_WEIGHTS}; one group, no dilation, pads in numbers",
         _SIDES | {"group": 1, "output_padding": [], "output_shape": []},
     ),
     "DepthToSpace": Form(_depth_to_space, "DEPTH_TO_SPACE", _PICTURES, {"blocksize": 0, "mode": "DCR"}),
@@ -649,8 +672,8 @@ OPERATORS = {
         _gemm, "FULLY_CONNECTED", f"{_WEIGHTS}; transA 0, alpha and beta 1",
         {"alpha": 1.0, "beta": 1.0, "transA": 0, "transB": 0},
     ),
-    "GlobalAveragePool": Form(_global("MEAN"), "MEAN", _PICTURES),
-    "GlobalMaxPool": Form(_global("REDUCE_MAX"), "REDUCE_MAX", _PICTURES),
+    "GlobalAveragePool": Form(_global("MEAN"), "MEAN", _LINES),
+    "GlobalMaxPool": Form(_global("REDUCE_MAX"), "REDUCE_MAX", _LINES),
     "HardSigmoid": Form(
         _function(lambda x, a, b: np.clip(a * x + b, 0, 1), "alpha", "beta"), _TABLE, "", {"alpha": 0.2, "beta": 0.5}
     ),
@@ -661,7 +684,7 @@ OPERATORS = {
     "MatMul": Form(_matmul, "FULLY_CONNECTED", f"{_WEIGHTS}, two-dimensional"),
     "Max": Form(_elements("MAXIMUM", np.maximum), "MAXIMUM", "two inputs of one scale"),
     "MaxPool": Form(
-        _pool("MAX_POOL_2D"), "MAX_POOL_2D", f"{_PICTURES}, no dilation, no indices",
+        _pool("MAX_POOL_2D"), "MAX_POOL_2D", f"{_LINES}, no dilation, no indices",
         _SIDES | {"ceil_mode": 0, "storage_order": 0},
     ),
     "Min": Form(_elements("MINIMUM", np.minimum), "MINIMUM", "two inputs of one scale"),

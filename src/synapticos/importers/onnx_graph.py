@@ -1,9 +1,9 @@
 """The graph of an .onnx as it is built: values and their layout, scales, and what is fused.
 
 Between a DequantizeLinear and the QuantizeLinear behind it a file computes with reals; here that is one operator of
-int8. A *value* is an int8 tensor with its shape in the file. Where the file has [batch, channels, height, width] the
-tensor is stored [batch, height, width, channels] (`first`: the channels come first in the file); a transpose is only
-made where an operator needs the other order.
+int8. A *value* is an int8 tensor with its shape in the file. Where the file has [batch, channels, height, width] or
+[batch, channels, length] the tensor is stored with its channels last (`first`: they come first in the file); a transpose
+is only made where an operator needs the other order.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from synapticos.model.form import Cannot, find_problem
 from synapticos.model.graph import MAX_RANK
 
 MAX_ELEMENTS = 1 << 24  # of a tensor: far more than a board's memory
-STORED = (0, 2, 3, 1)  # which dimension of the file each stored one is
-IN_FILE = (0, 3, 1, 2)  # and back
+STORED = {3: (0, 2, 1), 4: (0, 2, 3, 1)}  # of so many dimensions: which one of the file each stored one is
+IN_FILE = {3: (0, 2, 1), 4: (0, 3, 1, 2)}  # and back
 QUANTIZE, DEQUANTIZE = "QuantizeLinear", "DequantizeLinear"
 # only put elements elsewhere, so that a scale before them is one behind them: they may stay between reals
 MOVES = ("Flatten", "Identity", "Dropout", "Reshape", "Squeeze", "Transpose", "Unsqueeze")
@@ -58,7 +58,7 @@ class Value:
     tensor: Tensor
     shape: tuple[int, ...]
     first: bool = False  # stored with the channels last, though the file has them first
-    rows: tuple[int, int, int] | None = None  # each row is such a picture [c, h, w], stored [h, w, c]
+    rows: tuple[int, ...] | None = None  # each row is such a picture [c, h, w] or [c, length], stored with c last
 
     @property
     def scale(self) -> Scale:
@@ -99,13 +99,14 @@ class Target:
     high: float
 
 
-def stored(shape: Sequence[int]) -> tuple[int, ...]:
-    return tuple(shape[d] for d in STORED)
+def stored(shape: Sequence[Any]) -> tuple[Any, ...]:
+    """What is said of each dimension, in the order of storage with the channels last."""
+    return tuple(shape[d] for d in STORED[len(shape)])
 
 
 def same_order(shape: Sequence[int]) -> bool:
-    """Whether [n, c, h, w] and [n, h, w, c] have their elements in the same order."""
-    return shape[1] == 1 or shape[2] * shape[3] == 1
+    """Whether the elements are in the same order with the channels last."""
+    return shape[1] == 1 or math.prod(shape[2:]) == 1
 
 
 class Reader:
@@ -214,11 +215,11 @@ class Reader:
     # ---- layout ----
 
     def channels_last(self, node: Node, v: Value) -> Value:
-        """A value of four dimensions, stored with the channels last."""
-        return v if v.first else self._turned(node, v, STORED, True)
+        """A value of three or four dimensions, stored with the channels last."""
+        return v if v.first else self._turned(node, v, STORED[len(v.shape)], True)
 
     def as_in_file(self, node: Node, v: Value) -> Value:
-        return self._turned(node, v, IN_FILE, False) if v.first else v
+        return self._turned(node, v, IN_FILE[len(v.shape)], False) if v.first else v
 
     def _turned(self, node: Node, v: Value, order: tuple[int, ...], first: bool) -> Value:
         t = v.tensor
@@ -233,7 +234,7 @@ class Reader:
         """Where a dimension of the file is stored."""
         need(-len(v.shape) <= axis < len(v.shape), f"axis {axis} of {len(v.shape)} dimensions")
         axis %= len(v.shape)
-        return STORED.index(axis) if v.first else axis
+        return STORED[len(v.shape)].index(axis) if v.first else axis
 
     # ---- results ----
 
@@ -347,10 +348,10 @@ class Reader:
     def result(
         self, node: Node, kind: str, inputs: Sequence[Tensor | None], shape: Sequence[int], *, first: bool = False,
         options: dict[str, Any] | None = None, at: Scale | None = None, activates: bool = False, output: int = 0,
-        rows: tuple[int, int, int] | None = None,
+        rows: tuple[int, ...] | None = None, line: bool = False,
     ) -> None:  # fmt: skip
         """One more operator, whose result is that of the node. `shape`: in the file; `at`: the scale the operator can
-        give, if not any; `activates`: it can clamp by itself."""
+        give, if not any; `activates`: it can clamp by itself; `line`: the picture of one line is [batch, channels, length]."""
         target = self.target(node, output, at=at)
         made = self.tensor(target.real, stored(shape) if first else shape, at or target.scale)
         if kind in ROUNDED and made_at(made).scale >= 2 * target.scale.scale:
@@ -369,6 +370,9 @@ class Reader:
             y = self.emit(node, "LOOKUP", [y], y.shape, target.scale, {"table": table}, target.real)
         elif again:
             y = self.emit(node, "QUANTIZE", [y], y.shape, target.scale, name=target.real)
+        if line:
+            shape = (*shape[:2], shape[3])
+            y = self.emit(node, "RESHAPE", [y], stored(shape), target.scale, name=target.real)
         self.give(target, Value(y, tuple(shape), first, rows))
 
     def function(self, node: Node, v: Value, function: Callable[[np.ndarray], Any]) -> None:
