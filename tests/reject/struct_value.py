@@ -10,7 +10,7 @@ class Job:
     grid: Shaped[Array[i8], 2, 3]
 
 @fn
-def f(job: Job, other: Job, p: Ptr[u8], q: Ptr[u16], a: u32):
+def f(job: Job, other: Job, p: Ptr[u8], q: Ptr[u16], x: Ptr[f32], y: Ptr[u64], a: u32):
     if job == other:  #! Job == Job has no meaning
         pass
     copy(job, p)  #! copy(Job, Ptr[u8]) has no meaning
@@ -20,3 +20,7 @@ def f(job: Job, other: Job, p: Ptr[u8], q: Ptr[u16], a: u32):
     v = view(u8, a)  #! view needs memory, and this is u32
     w = view(bool | None, p)  #! bool is not a reference
     ok = aligned(p, a)  #! an alignment is a constant power of two
+    mine = local(Job)
+    mine = job  #! mine is memory of this function and cannot become another
+    shared = load_acquire(x)  #! f32 is not read or written at once on every chip
+    store_release(y, 1)  #! u64 is not read or written at once on every chip

@@ -245,8 +245,10 @@ class CallChecker(ExprChecker):
         e = self.expr(node.args[0])
         if not isinstance(e.type, ArrayType):
             raise Refused(self.pos(node), f"{e.type} has no length", self.origin(e, node.args[0]), fix="pass the length beside the pointer")
-        kind = want if want is not None and is_int(want) else U32
-        return ir.Const(self.pos(node), kind, e.type.dims[0])
+        kind, length = want if isinstance(want, Scalar) and is_int(want) else U32, e.type.dims[0]
+        if length > kind.high:
+            raise Refused(self.pos(node), f"the length {length} does not fit {kind}", f"{kind} holds {kind.low} to {kind.high}", fix="use a wider type")
+        return ir.Const(self.pos(node), kind, length)
 
     def division(self, node: ast.Call, target: Any) -> ir.Expr:
         wide = target in _WIDE_DIVISION
@@ -337,15 +339,23 @@ class CallChecker(ExprChecker):
             raise Refused(self.pos(node), "an alignment is a constant power of two", fix="write 4, 8 or 16")
         return ir.Builtin(self.pos(node), BOOL, "aligned", [p, to])
 
+    def shared_word(self, node: ast.expr) -> tuple[ir.Expr, Type]:
+        """A pointer to what is read and written by one instruction on every chip."""
+        p = self.pointer(node)
+        kind = p.type.element  # type: ignore[attr-defined]
+        if not is_int(kind) or kind.size > 4:
+            raise Refused(p.pos, f"{kind} is not read or written at once on every chip", fix="share an integer of at most 32 bits")
+        return p, kind
+
     def word_load_acquire(self, node: ast.Call, want: Type | None) -> ir.Expr:
         self.arity(node, 1)
-        p = self.pointer(node.args[0])
-        return ir.Builtin(self.pos(node), p.type.element, "load_acquire", [p])  # type: ignore[attr-defined]
+        p, kind = self.shared_word(node.args[0])
+        return ir.Builtin(self.pos(node), kind, "load_acquire", [p])
 
     def word_store_release(self, node: ast.Call, want: Type | None) -> ir.Expr:
         self.arity(node, 2)
-        p = self.pointer(node.args[0])
-        return ir.Builtin(self.pos(node), VOID, "store_release", [p, self.value(node.args[1], p.type.element)])  # type: ignore[attr-defined]
+        p, kind = self.shared_word(node.args[0])
+        return ir.Builtin(self.pos(node), VOID, "store_release", [p, self.value(node.args[1], kind)])
 
     def word_fence(self, node: ast.Call, want: Type | None) -> ir.Expr:
         self.arity(node, 0)
@@ -368,6 +378,8 @@ class CallChecker(ExprChecker):
             else:
                 assert isinstance(part, ast.FormattedValue)
                 form = ""
+                if part.conversion != -1 or any(not isinstance(v, ast.Constant) for v in getattr(part.format_spec, "values", [])):
+                    raise Refused(self.pos(part), "a value of a message is converted by nothing and has a format that is written out", fix="write {x}, {x:>7} or {x:x}")
                 if part.format_spec is not None:
                     form = "".join(str(v.value) for v in part.format_spec.values if isinstance(v, ast.Constant))  # type: ignore[attr-defined]
                 text += "{" + str(len(values)) + (":" + form if form else "") + "}"

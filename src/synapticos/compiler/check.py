@@ -235,6 +235,8 @@ class FunctionChecker(CallChecker):
                 e = self.expr(node.value)
                 return self.begin(node, self.declare(target, self.born(e, target, node.value)), e)
             self.may_assign(local, target)
+            if local.storage:
+                raise Refused(self.pos(node), f"{target.id} is memory of this function and cannot become another", f"{target.id} began at {self.where(local.pos)}", fix="copy() into it, or use another name")
             self.changes(node)
             value = self.value(node.value, local.type)
             self.assigned_now(local, value)
@@ -662,7 +664,9 @@ class FunctionChecker(CallChecker):
         test, yes, _ = self.condition(node.test)
         text = ""
         if node.msg is not None:
-            text, _values = self.text_parts(node.msg)
+            if not isinstance(node.msg, ast.Constant) or not isinstance(node.msg.value, str):
+                raise Refused(self.pos(node.msg), "the text of an assert is a plain string", fix="leave the values out: checked runs stop there, and pdb shows them")
+            text = node.msg.value
         self.narrow |= yes
         return ir.Assert(self.pos(node), test, text or "assertion failed")
 
@@ -671,14 +675,21 @@ class FunctionChecker(CallChecker):
     def order(self, s: ir.Stmt) -> None:
         """C leaves the order of operands open: one call with effects, and no memory read beside it."""
         for group in self.roots(s):
-            calls: list[ir.Expr] = []
-            loads: list[ir.Expr] = []
-            for e in group:
-                self.effects(e, calls, loads)
-            if len(calls) > 1:
-                raise Refused(calls[1].pos, "two calls with effects in one statement: C leaves their order open", fix="bind the first to a local")
-            if calls and loads:
-                raise Refused(loads[0].pos, "memory is read beside a call that may write it: C leaves their order open", fix="bind one of them to a local first")
+            self.together(group)
+
+    def together(self, operands: list[ir.Expr]) -> tuple[list[ir.Expr], list[ir.Expr]]:
+        """The calls with effects and the loads of operands that C may take in any order; refused if that could be seen."""
+        calls: list[ir.Expr] = []
+        loads: list[ir.Expr] = []
+        for operand in operands:
+            mine, beside = self.effects(operand)
+            if calls and mine:
+                raise Refused(mine[0].pos, "two calls with effects in one statement: C leaves their order open", fix="bind the first to a local")
+            if (calls and beside) or (mine and loads):
+                raise Refused((beside if calls else loads)[0].pos, "memory is read beside a call that may write it: C leaves their order open", fix="bind one of them to a local first")
+            calls += mine
+            loads += beside
+        return calls, loads
 
     def roots(self, s: ir.Stmt) -> list[list[ir.Expr]]:
         if isinstance(s, ir.Declare):
@@ -701,19 +712,13 @@ class FunctionChecker(CallChecker):
             return [list(s.values)]
         return []
 
-    def effects(self, e: ir.Expr, calls: list[ir.Expr], loads: list[ir.Expr]) -> None:
-        if isinstance(e, (ir.Logic, ir.Cond)):
-            operands = ir.children(e)
-            self.effects(operands[0], calls, loads)
-            for operand in operands[1:]:
-                mine: list[ir.Expr] = []
-                beside: list[ir.Expr] = []
-                self.effects(operand, mine, beside)
-                if len(mine) > 1 or (mine and beside):
-                    raise Refused(mine[-1].pos, "two things with effects in one operand: C leaves their order open", fix="bind one of them to a local first")
-                if mine and not calls:
-                    calls += mine
-            return
+    def effects(self, e: ir.Expr) -> tuple[list[ir.Expr], list[ir.Expr]]:
+        """The calls with effects and the loads of one expression."""
+        operands = ir.children(e)
+        if isinstance(e, (ir.Logic, ir.Cond)):  # C takes these from left to right: only what stands beside them matters
+            each = [self.effects(operand) for operand in operands]
+            return [call for calls, _ in each for call in calls], [load for _, loads in each for load in loads]
+        calls, loads = self.together(operands)
         effective = False
         if isinstance(e, ir.Call):
             effective = not e.function.pure
@@ -723,22 +728,14 @@ class FunctionChecker(CallChecker):
         elif isinstance(e, ir.Builtin) and e.name in ("copy", "fill", "move", "store_release", "fence", "load_acquire"):
             effective = True
         if effective:
-            calls.append(e)
-            inner: list[ir.Expr] = []
-            for operand in ir.children(e):
-                self.effects(operand, inner, [])
-            calls += inner
-            return
+            if calls:
+                raise Refused(calls[0].pos, "a call with effects is an argument of another", fix="bind its result to a local first")
+            return [e], []  # what the arguments read is read before the call
+        reads = isinstance(e, (ir.FieldGet, ir.Index)) and not isinstance(e.type, (StructType, ArrayType))
         if isinstance(e, ir.Call) and e.function.kind == "fn" and any(isinstance(a.type, (StructType, PtrType, ArrayType)) for a in e.args):
-            loads.append(e)
-        if isinstance(e, (ir.FieldGet, ir.Index)) and not isinstance(e.type, (StructType, ArrayType)):
-            loads.append(e)
-        for operand in ir.children(e):
-            self.effects(operand, calls, loads)
+            reads = True
+        return calls, [e, *loads] if reads else loads
 
 
 def _is_status(kind: Type) -> bool:
     return isinstance(kind, EnumType) and kind.name == "Status"
-
-
-

@@ -33,7 +33,7 @@ CONSTRUCTS: dict[type[ast.AST], tuple[str, str, bool]] = {
     ast.Delete: ("del", "storage ends with its function or its arena", False),
     ast.Import: ("import in a function", "import at the top of the file", False),
     ast.ImportFrom: ("import in a function", "import at the top of the file", False),
-    ast.JoinedStr: ("an f-string", "it may only stand in console.print, log.info and its kin, refuse and assert", False),
+    ast.JoinedStr: ("an f-string", "it may only stand in console.print, log.info and its kin, and refuse", False),
     ast.NamedExpr: (":=", "assign in a statement of its own", True),
     ast.Starred: ("*", "write the operands out", False),
     ast.AsyncFor: ("async for", "make each part a step", False),
