@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from test_reject import load
 
+from synapticos.compiler import LanguageError
+from synapticos.engine import Build
 from synapticos.lang import *
+from synapticos.lang.types import BadType, Types
 
 
 class Level(u8, Enum):
@@ -197,6 +201,24 @@ def unpack_into_old(a: u32) -> u32:
     return x * 100 + y
 
 
+@fn
+def next_pad(words: Words) -> u32:
+    words.pad[0] += 1
+    return u32(words.pad[0])
+
+
+@fn
+def and_is_ordered(words: Words) -> u32:
+    if words.pad[0] == 1 and next_pad(words) == 2 and words.pad[0] == 2:
+        return 1
+    return 0
+
+
+@fn
+def length_as_index(words: Words) -> u8:
+    return len(words.grid)
+
+
 @pytest.mark.parametrize(("function", "arguments", "want"), [
     (wrap_twice, (-1,), 4294967295), (shift_by_difference, (0,), 1 << 31), (shift_by_difference, (31,), 1),
     (count_down, (10,), 22), (count_down, (0,), 0), (count_down, (3,), 3), (count_to_the_end, (5,), 3125), (count_to_the_end, (255,), 0), (backwards, (0,), 3210),
@@ -225,6 +247,65 @@ def test_an_enums_number_is_what_memory_says(make):
     assert e(copy_of_itself, words) == 7
 
 
+def test_the_operands_of_and_are_taken_in_order(make):
+    e = make(*ROOTS)
+    assert e(and_is_ordered, e.new(Words, pad=[1, 0])) == 1
+    assert e(and_is_ordered, e.new(Words, pad=[2, 0])) == 0
+    assert e(length_as_index, e.new(Words)) == 2
+
+
+@fn
+def takes_signed(x: i32) -> u32:
+    return 0
+
+
+@fn
+def takes_unsigned(x: u32) -> u32:
+    return x
+
+
+OF_TWO_KINDS = table(Fn[[u32], u32], [takes_unsigned, takes_signed])
+
+
+@fn
+def calls_either(x: u32) -> u32:
+    return OF_TWO_KINDS[x](x)
+
+
+def test_what_was_refused_leaves_nothing_behind():
+    engine = Build([]).engine("checked")
+    for _ in range(2):
+        with pytest.raises(LanguageError, match="OF_TWO_KINDS holds"):
+            engine.call_direct(calls_either, (0,))
+    assert engine.call_direct(takes_unsigned, (3,)) == 3
+
+
+def test_a_corrected_function_takes_the_place_of_the_refused_one(tmp_path):
+    engine = Build([]).engine("checked")
+    outcomes = []
+    for number, body in enumerate(("x + y", "x + 1")):
+        path = tmp_path / f"cell_{number}.py"
+        path.write_text(f"from synapticos.lang import *\n@fn\ndef cell(x: u32) -> u32:\n    return {body}\n")
+        try:
+            outcomes.append(engine.call_direct(load(path).cell, (1,)))
+        except LanguageError as error:
+            outcomes.append(error.messages[0].fact)
+    assert outcomes == ["y is not defined", 2]
+
+
+@struct
+class HoldsNoType:
+    good: u32
+    bad: int
+
+
+def test_a_struct_that_was_refused_is_refused_again():
+    types = Types()
+    for _ in range(2):
+        with pytest.raises(BadType, match="HoldsNoType.bad"):
+            types.struct(HoldsNoType)
+
+
 ROOTS = [wrap_twice, shift_by_difference, count_down, count_to_the_end, backwards, loop_variable_as_signed, number_of_level, level_of, code_of, names_of_c,
          fields_of_c, not_equal_not, complement, always, shift_by_a_wide_count, narrow_sum, fill_from_itself, two_storages, row_of_grid, copy_of_itself,
-         match_and_break, smaller_zero, unpack_into_old]  # fmt: skip
+         match_and_break, smaller_zero, unpack_into_old, and_is_ordered, length_as_index]  # fmt: skip

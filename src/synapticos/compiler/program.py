@@ -108,7 +108,7 @@ class Program:
         new: dict[Function, ir.FnIR] = {}
         messages: list[Message] = []
         seen = set(self.functions)
-        tables = list(self.tables)
+        tables, tables_before, names_before = list(self.tables), self.tables, dict(self._names)
         while work:
             function = work.pop(0)
             if function in seen:
@@ -151,8 +151,7 @@ class Program:
         if messages:
             for function in new:
                 self.functions.pop(function, None)
-                if self._names.get(function.c_name) is function:
-                    del self._names[function.c_name]
+            self.tables, self._names = tables_before, names_before
             raise LanguageError(messages)
 
     def _check_table(self, table: Table) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import types as _python_types
 import typing
 from dataclasses import dataclass, field
@@ -273,9 +274,17 @@ class Types:
         made = StructType(cls)
         self._name(made)
         self._made[cls] = made
-        at, align = 0, 1
-        import inspect
+        try:
+            self._fields(made)
+        except BadType:  # what is half made is not found again
+            del self._made[cls], self._names[made.name]
+            raise
+        self.structs.append(made)
+        return made
 
+    def _fields(self, made: StructType) -> None:
+        """Lay out a struct."""
+        cls, at, align = made.cls, 0, 1
         for name, annotation in inspect.get_annotations(cls, eval_str=True).items():
             if typing.get_origin(annotation) is typing.ClassVar:
                 continue
@@ -293,8 +302,6 @@ class Types:
             at += kind.size
             align = max(align, kind.align)
         made.align, made.size = align, -(-at // align) * align
-        self.structs.append(made)
-        return made
 
 
 _callable_origin = typing.get_origin(words.Fn[[int], int])  # type: ignore[type-arg, misc, valid-type]
