@@ -1,6 +1,7 @@
 """The runtime: jobs as futures, NumPy in and out, and what goes wrong in one line."""
 
 import asyncio
+import os
 import threading
 from pathlib import Path
 
@@ -183,3 +184,141 @@ def test_an_arena_that_is_too_small_names_what_is_missing_and_where():
     app.ram = 16
     with pytest.raises(UserError, match=r"needs \d+ bytes, 16 are available, \d+ are missing; .* model sine, layer FULLY_CONNECTED"):
         syn.Runtime(app)
+
+
+def test_an_outcome_is_taken_once_however_many_look(runtime):
+    wrong = []
+
+    def work(seed):
+        for k in range(150):
+            try:
+                job = runtime.submit("wave", byte(seed))
+            except KernelError:
+                continue
+            threads = [threading.Thread(target=look, args=(job,)) for look in (syn.Job.cancel, lambda j: j.done)]
+            for thread in threads:
+                thread.start()
+            try:
+                job.result(timeout=20)
+            except KernelError as error:
+                if error.status != Status.CANCELED:
+                    wrong.append(error)
+            for thread in threads:
+                thread.join()
+
+    _in_threads(work, 4, wrong)
+    assert not wrong and not list(runtime.jobs())
+
+
+def test_closing_waits_for_the_thread_that_runs_the_kernel():
+    wrong = []
+    for _ in range(10):
+        rt = syn.Runtime(make(lambda p: p.dequantize()))
+
+        def work(_, rt=rt):
+            try:
+                while True:
+                    rt.run("wave", byte(3), timeout=20)
+            except UserError:
+                pass
+
+        closer = threading.Timer(0.01, rt.close)
+        closer.start()
+        _in_threads(work, 3, wrong)
+        closer.join()
+        assert not list(rt.jobs())
+    assert not wrong
+
+
+def _in_threads(work, n, wrong):
+    """Run `work(k)` in n threads; what they raise is added to `wrong`."""
+
+    def each(k):
+        try:
+            work(k)
+        except BaseException as error:
+            wrong.append(error)
+
+    threads = [threading.Thread(target=each, args=(k,)) for k in range(n)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
+
+
+def test_a_closed_runtime_says_so_to_all():
+    rt = syn.Runtime(make())
+    rt.close()
+    rt.close()
+    for call in (rt.poll, lambda: rt.run("wave", byte(0))):
+        with pytest.raises(UserError, match="the runtime is closed"):
+            call()
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"priority": 99}, "priority is syn.REALTIME"),
+        ({"priority": -1}, "priority is syn.REALTIME"),
+        ({"priority": "high"}, "priority is syn.REALTIME"),
+        ({"deadline": -1}, "deadline is whole microseconds"),
+        ({"deadline": 1 << 32}, "deadline is whole microseconds"),
+        ({"deadline": 1.5}, "deadline is whole microseconds"),
+        ({"out": [0]}, "out must be a NumPy array"),
+        ({"out": np.frombuffer(bytes(64), np.int8)}, "out must be a NumPy array that can be written"),
+        ({"pipeline": None}, "no pipeline"),
+        ({"pipeline": b"wave"}, "no pipeline"),
+    ],
+)  # fmt: skip
+def test_what_a_job_cannot_be_given_is_said(runtime, given, says):
+    with pytest.raises(UserError, match=says):
+        runtime.submit(**{"pipeline": "wave", "data": byte(0)} | given)
+
+
+@pytest.mark.parametrize("call", [lambda rt, x: rt.run("wave", x), lambda rt, x: rt.poll(), lambda rt, x: rt.close()])
+def test_a_host_stage_that_waits_for_its_own_kernel_is_refused(call):
+    @syn.host_stage
+    def again(x):
+        call(rt, byte(1))
+        return x
+
+    with syn.Runtime(make(lambda p: p.stage(again))) as rt:
+        with pytest.raises(UserError, match="a stage of the host cannot wait for the kernel that runs it"):
+            rt.run("wave", byte(0), timeout=20)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of forking with threads, which is the point
+def test_a_forked_process_goes_on_or_is_told():
+    def child(rt):
+        """0: a result, 1: told that it is closed, 2: anything else."""
+        pid = os.fork()
+        if pid == 0:
+            try:
+                rt.run("wave", byte(5), timeout=20)
+                os._exit(0)
+            except TimeoutError:
+                os._exit(2)
+            except UserError as error:
+                os._exit(1 if "closed" in str(error) else 2)
+            finally:
+                os._exit(2)
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+    inside, go = threading.Event(), threading.Event()
+
+    @syn.host_stage
+    def slow(x):
+        inside.set()
+        go.wait(20)
+        return x
+
+    rt = syn.Runtime(make(lambda p: p.stage(slow)))
+    thread = threading.Thread(target=rt.run, args=("wave", byte(0)))
+    thread.start()
+    inside.wait(20)
+    assert child(rt) == 1
+    go.set()
+    thread.join(20)
+    assert child(rt) == 0
+    assert rt.run("wave", byte(5)).shape == (1, 1)

@@ -7,14 +7,19 @@
 
 No thread belongs to the kernel: whoever waits for a job runs it, and all that is more urgent, unless another thread
 already does. Submitting and cancelling never wait for a step.
+
+A process that is forked off may go on with a runtime that nobody was running; any other is closed there.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import operator
+import os
 import threading
 import time
+import weakref
 from collections.abc import Generator, Iterator
 from typing import Any
 
@@ -32,6 +37,7 @@ from synapticos.kernel.kernel import Kernel
 from synapticos.kernel.status import Status
 from synapticos.kernel.tensor import StageCall, Tensor
 
+MAX_DEADLINE = 0xFFFFFFFF  # us: a u32 of the kernel
 SLICE_MS = 20  # how long the kernel runs between two looks for Ctrl-C and time limits
 WORDS = {
     Status.CANCELED: "was cancelled",
@@ -88,10 +94,9 @@ class Runtime:
         self._engine = start_engine(self.image, engine)
         self.engine = engine
         self.profile = profile
-        self._running = threading.Lock()  # held by the thread that runs the kernel
-        self._news = threading.Condition()
+        self._locks()
         # The native kernel takes calls from any thread; an interpreted one is called by one at a time.
-        self._calls: Any = contextlib.nullcontext() if engine == "native" else threading.RLock()
+        self._calls: Any = contextlib.nullcontext() if engine == "native" else self._taking
         self._jobs: dict[int, Job] = {}
         self._closed = False
         e = self._engine
@@ -103,6 +108,21 @@ class Runtime:
         self._handles = {p.name: e(rows.app_pipeline, self.kernel, p.number) for p in self.image.pipelines}
         self.kernel.profile.enabled = profile
         self.kernel.profile.trace = profile
+        _RUNTIMES.add(self)
+
+    def _locks(self) -> None:
+        self._running = threading.Lock()  # held by the thread that runs the kernel
+        self._runner = 0  # which thread that is
+        self._taking = threading.RLock()  # held while a job is entered in `_jobs`, or its outcome is taken
+        self._news = threading.Condition()
+
+    def _forked(self) -> None:
+        """In a new process: its one thread holds no lock, and whoever did is not here to finish."""
+        if self._running.locked() or not self._taking.acquire(blocking=False):
+            self._closed = True
+        self._locks()
+        if self.engine != "native":
+            self._calls = self._taking
 
     def __enter__(self) -> Runtime:
         return self
@@ -111,14 +131,21 @@ class Runtime:
         self.close()
 
     def close(self) -> None:
-        """Cancel what is not done and let go of the kernel's memory."""
+        """Cancel what is not done and let go of the kernel's memory. A thread that runs the kernel ends its step first."""
         if self._closed:
             return
         for job in list(self._jobs.values()):
             job.cancel()
-        while self._jobs:
-            self._step(next(iter(self._jobs.values())))
-        self._closed = True
+        with self._turn():
+            while not self._closed:
+                with self._taking:
+                    left = next(iter(self._jobs.values()), None)
+                    self._closed = left is None
+                if left is not None:
+                    left.cancel()
+                    self._step(left)
+        with self._news:
+            self._news.notify_all()
 
     # What a program asks for ------------------------------------------------------------------------------------------
 
@@ -144,19 +171,26 @@ class Runtime:
             raise UserError(f"{self.app.name}: the runtime is closed")
         found = self._pipeline(pipeline)
         spec = found.source
-        if priority is not None and self.image.frames[priority] < found.plan:
-            name = PRIORITIES[priority]
+        if priority is not None and priority not in range(len(self.image.frames)):
+            raise UserError(f"{self.app.name}: priority is syn.REALTIME, syn.NORMAL or syn.BEST_EFFORT, not {priority!r}")
+        if deadline is not None and not _is_word(deadline):
+            raise UserError(f"{self.app.name}: deadline is whole microseconds from 0 to {MAX_DEADLINE}, not {deadline!r}")
+        urgency = found.priority if priority is None else int(priority)
+        if self.image.frames[urgency] < found.plan:
+            name = PRIORITIES[urgency]
             raise UserError(
                 f'{self.app.name}: pipeline "{found.name}" has no frame in class {name}: declare app.job(..., priority=syn.{name})'
             )
         array = _input(data, spec, found.name)
         results, memory = _results(found.outputs, out, found.name)
         e = self._engine
-        with self._calls:
+        with self._taking:
+            if self._closed:
+                raise UserError(f"{self.app.name}: the runtime is closed")
             params = e.new(
                 JobParams,
-                priority=found.priority if priority is None else priority,
-                deadline_us=found.deadline if deadline is None else deadline,
+                priority=urgency,
+                deadline_us=found.deadline if deadline is None else int(deadline),
                 preemptible=True,
             )
             tensor = e.new(Tensor, **tensor_fields(spec))
@@ -171,7 +205,9 @@ class Runtime:
 
     def poll(self) -> bool:
         """Run one step of whatever is most urgent. False if there was nothing to do."""
-        with self._running, self._calls, self._whole():
+        if self._closed:
+            raise UserError(f"{self.app.name}: the runtime is closed")
+        with self._turn(), self._calls, self._whole():
             answer, number = self._engine(sched.kernel_poll, self.kernel)
             if answer == sched.Poll.HOST:
                 self._host_stage(number)
@@ -181,11 +217,27 @@ class Runtime:
     # How it goes on ---------------------------------------------------------------------------------------------------
 
     def _pipeline(self, wanted: str | Pipeline) -> PipelineImage:
-        name = wanted if isinstance(wanted, str) else wanted.name
+        name = wanted.name if isinstance(wanted, Pipeline) else wanted
         for found in self.image.pipelines:
             if found.name == name:
                 return found
         raise UserError(f'{self.app.name}: no pipeline "{name}"; there is {", ".join(p.name for p in self.image.pipelines)}')
+
+    @contextlib.contextmanager
+    def _turn(self, wait: bool = True) -> Iterator[bool]:
+        """This thread runs the kernel, once no other does; without `wait` the value says whether it may."""
+        if self._runner == threading.get_ident():
+            raise UserError(f"{self.app.name}: a stage of the host cannot wait for the kernel that runs it; hand on what it needs as its input")
+        running = self._running
+        mine = running.acquire(blocking=wait)
+        try:
+            if mine:
+                self._runner = threading.get_ident()
+            yield mine
+        finally:
+            if mine:
+                self._runner = 0
+                running.release()
 
     def _wait(self, job: Job, timeout: float | None) -> None:
         end = None if timeout is None else time.monotonic() + timeout
@@ -193,12 +245,10 @@ class Runtime:
             if self._closed:
                 raise UserError(f"{self.app.name}: the runtime is closed")
             left = SLICE_MS / 1000 if end is None else min(SLICE_MS / 1000, end - time.monotonic())
-            if self._running.acquire(blocking=False):
-                try:
-                    if job._status is None:
-                        self._step(job)
-                finally:
-                    self._running.release()
+            with self._turn(wait=False) as mine:
+                if mine and job._status is None and not self._closed:
+                    self._step(job)
+            if mine:
                 with self._news:
                     self._news.notify_all()
             else:
@@ -236,9 +286,11 @@ class Runtime:
 
     def _look(self, job: Job) -> bool:
         e = self._engine
-        with self._calls:
+        with self._taking:
             if job._status is not None:
                 return True
+            if self._closed:
+                return False  # what it has left is not looked at
             over, status = e(sched.outcome, self.kernel, job.id)
             if not over:
                 return False
@@ -295,7 +347,7 @@ class Runtime:
 
     def _cancel(self, job: Job) -> bool:
         with self._calls:
-            if job._status is not None:
+            if job._status is not None or self._closed:
                 return False
             status = Status(int(self._engine(sched.infer_abort, self.kernel, job.id)))
         self._look(job)
@@ -320,8 +372,9 @@ class Runtime:
                 setattr(y, name, value)
         except Exception as error:
             # It belongs to whoever asks for this job's result, who need not be who runs the kernel now.
-            if number in self._jobs:
-                self._jobs[number]._error = error
+            with self._taking:
+                if number in self._jobs:
+                    self._jobs[number]._error = error
             e(sched.stage_done, self.kernel, number, Status.IO, y)
             return
         e(sched.stage_done, self.kernel, number, Status.OK, y)
@@ -377,6 +430,8 @@ def _results(specs: tuple[Spec, ...], out: np.ndarray | None, name: str) -> tupl
     """The arrays that a job's results will be, and the memory they lie in, each from a multiple of 16 on."""
     if out is not None:
         spec = specs[0]
+        if not isinstance(out, np.ndarray) or not out.flags.writeable:
+            raise UserError(f'pipeline "{name}": out must be a NumPy array that can be written')
         if len(specs) != 1 or out.dtype != DTYPES[spec.dtype] or out.nbytes != spec.bytes or not out.flags.c_contiguous:
             raise UserError(f'pipeline "{name}": out must be one contiguous array of {spec}')
         if out.ctypes.data % 16 != 0:
@@ -392,7 +447,25 @@ def _results(specs: tuple[Spec, ...], out: np.ndarray | None, name: str) -> tupl
     return parts, memory
 
 
+def _is_word(value: Any) -> bool:
+    try:
+        return 0 <= operator.index(value) <= MAX_DEADLINE
+    except TypeError:
+        return False
+
+
 def _aligned(n: int) -> np.ndarray:
     raw = np.zeros(n + 16, np.uint8)
     at = -raw.ctypes.data % 16
     return raw[at : at + n]
+
+
+_RUNTIMES: weakref.WeakSet[Runtime] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for runtime in list(_RUNTIMES):
+        runtime._forked()
+
+
+os.register_at_fork(after_in_child=_after_fork)
