@@ -119,6 +119,27 @@ def test_an_open_batch_is_one():
     assert read(m.finish(m.y)).inputs[0].shape == (1, 8, 8, 4)
 
 
+def test_a_zero_point_that_is_not_said_is_0_of_the_integers_type():
+    m = Quantized(8)
+    x = m.input((1, 4), 0.05, 0)
+    for node in m.nodes:
+        node.input.pop() if node.op_type == "DequantizeLinear" else None
+    assert int(read(m.finish(m.op("Neg", [x]))).inputs[0].zero[0]) == 0
+    m = Quantized(8)
+    x = m.input((1, 4), 0.05, 0, dtype=np.uint8)
+    for node in m.nodes:
+        node.input.pop()
+    assert int(read(m.finish(m.op("Neg", [x]))).inputs[0].zero[0]) == -128
+
+
+def test_a_bias_that_no_sum_can_hold_is_refused():
+    m = Quantized(5)
+    x = m.input((1, 4), 0.05, 4)
+    y = m.op("Gemm", [x, m.weights(np.ones((3, 4), np.int8), 0.01), m.bias([1, -2, 1 << 30], x, 0.01)], transB=1)
+    with pytest.raises(UnsupportedModel, match="2\\*\\*30 units"):
+        read(m.finish(y))
+
+
 def test_the_format_is_seen_without_its_name():
     data = finished()
     assert importers.read(data, "m").ops[0].kind == "CONV_2D"

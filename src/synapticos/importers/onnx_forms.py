@@ -566,6 +566,9 @@ def _pad(r: Reader, node: Node) -> None:
         q = int(x.scale.quantized(value.reshape(-1))[0])
         if q != x.scale.zero:
             kind, options["value"] = "PADV2", q
+        away = abs((q - x.scale.zero) * x.scale.scale - float(value.reshape(-1)[0]))
+        if not away <= 0.51 * x.scale.scale and r.target(node).scale != x.scale:
+            raise Cannot(f"a value of {value.reshape(-1)[0]:g} that its input cannot hold", "a value inside the input's range")
     r.result(node, kind, [x.tensor], shape, first=x.first, options=options, at=x.scale)
 
 

@@ -22,10 +22,12 @@ from synapticos.model import Op, Tensor
 from synapticos.model.form import Cannot, find_problem
 from synapticos.model.graph import MAX_RANK
 
+MAX_BIAS = 1 << 30  # so that no sum with it passes an int32
 MAX_ELEMENTS = 1 << 24  # of a tensor: far more than a board's memory
 STORED = {3: (0, 2, 1), 4: (0, 2, 3, 1)}  # of so many dimensions: which one of the file each stored one is
 IN_FILE = {3: (0, 2, 1), 4: (0, 3, 1, 2)}  # and back
 QUANTIZE, DEQUANTIZE = "QuantizeLinear", "DequantizeLinear"
+OUTPUT_TYPES = {0: "uint8", 2: "uint8", 3: "int8"}  # by their number in the format; 0 is not said
 # only put elements elsewhere, so that a scale before them is one behind them: they may stay between reals
 MOVES = ("Flatten", "Identity", "Dropout", "Reshape", "Squeeze", "Transpose", "Unsqueeze")
 # give rounded numbers at a scale of their own: with a much finer one behind them the roundings would add up
@@ -123,6 +125,7 @@ class Reader:
         self.fused: set[int] = set()  # nodes
         names = [*file.inputs, *file.constants, *(name for node in file.nodes for name in node.outputs)]
         self.numbers = {name: number for number, name in enumerate(names)}
+        self.writers = {name: node for node in file.nodes for name in node.outputs}
         self.readers: dict[str, list[tuple[Node, int]]] = {}
         for node in file.nodes:
             for at, name in enumerate(node.inputs):
@@ -194,13 +197,16 @@ class Reader:
         kept = self.weights.get(name)
         # The file's integers as they are, if their scale is the product, rounded however.
         if kept is not None and kept.is_bias(scales):
-            return Tensor(text(kept.name), (channels,), "int32", scales.astype(np.float32), data=kept.array.reshape(-1))
-        reals = self.constant(node, at, "bias")
-        need(reals.size in (1, channels), f"{node}: the bias does not have {channels} values")
-        with np.errstate(all="ignore"):
-            numbers = np.nan_to_num(np.rint(np.broadcast_to(reals.reshape(-1), channels) / scales))
-        data = np.clip(numbers, -(2.0**31), 2.0**31 - 1).astype(np.int64).astype(np.int32)
-        return Tensor(text(name), (channels,), "int32", scales.astype(np.float32), data=data)
+            numbers = kept.array.reshape(-1).astype(np.int64)
+        else:
+            reals = self.constant(node, at, "bias")
+            need(reals.size in (1, channels) and reals.dtype.kind == "f", f"{node}: the bias does not have {channels} reals")
+            with np.errstate(all="ignore"):
+                steps = np.nan_to_num(np.rint(np.broadcast_to(reals.reshape(-1), channels) / scales), nan=MAX_BIAS)
+            numbers = np.clip(steps, -MAX_BIAS, MAX_BIAS).astype(np.int64)
+        if np.abs(numbers).max() >= MAX_BIAS:
+            raise Cannot(f'bias "{text(name)}" is 2**30 units of {scales.min():g} or more', "a smaller bias, or a larger scale of the weights")
+        return Tensor(text(name), (channels,), "int32", scales.astype(np.float32), data=numbers.astype(np.int32))
 
     def tensor(self, name: str, shape: Iterable[int], scale: Scale) -> Tensor:
         shape = tuple(int(n) for n in shape)
@@ -318,19 +324,28 @@ class Reader:
             raise Cannot(f"a scale of {scale.dtype}", "float32")
         if node.attributes.get("block_size"):
             raise Cannot("scales by blocks", "one scale, or one a channel")
-        kind = "uint8"
-        zero = np.zeros(scale.shape, np.uint8)
-        if self.has(node, 2):
-            zero = self.constant(node, 2, "zero point")
-            kind = zero.dtype.name
-            if zero.dtype.kind not in "iu":
-                raise Cannot(f"a zero point of {kind}", "int8")
-        elif node.kind == DEQUANTIZE and node.inputs[0] in self.constants:
-            kind = self.constants[node.inputs[0]].dtype.name
+        kind = self.kind_of(node)
+        zero = self.constant(node, 2, "zero point") if self.has(node, 2) else np.zeros(scale.shape, np.int64)
+        if zero.dtype.kind not in "iu":
+            raise Cannot(f"a zero point of {kind}", "int8")
         need(scale.ndim < 2 and zero.ndim < 2 and scale.size == zero.size > 0, f"{node}: its scales and zero points do not match")
         need(bool(np.all(np.isfinite(scale)) and np.all(scale > 0)), f"{node}: a scale that is no positive number")
         lowered = zero.astype(np.int64) - (128 if kind == "uint8" else 0)
         return scale.reshape(-1), lowered.reshape(-1), kind
+
+    def kind_of(self, node: Node) -> str:
+        """The type of the integers of a QuantizeLinear or DequantizeLinear: its zero point's, or what it reads or says."""
+        if self.has(node, 2):
+            return self.constant(node, 2, "zero point").dtype.name
+        if node.kind == QUANTIZE:
+            return OUTPUT_TYPES.get(node.attributes.get("output_dtype", 0), "another type")
+        name = self.name(node, 0)
+        if name in self.constants:
+            return self.constants[name].dtype.name
+        if name in self.file.inputs:
+            return self.file.inputs[name][0]
+        writer = self.writers[name]
+        return self.kind_of(writer) if writer.kind == QUANTIZE else "unknown"
 
     def emit(
         self, node: Node, kind: str, inputs: Sequence[Tensor | None], shape: Sequence[int], scale: Scale,
