@@ -160,8 +160,7 @@ class Quantized:
 
 def pictures(seed: int = 1) -> bytes:
     """A small classifier with most of what convolutional networks use."""
-    m = Network(seed, ("batch", 3, 20, 16))
-    m.inputs["x"] = [1, 3, 20, 16]
+    m = Network(seed, (1, 3, 20, 16))
     t = m.op("Relu", [m.conv("x", 3, 8, 3, strides=[2, 2], pads=[1, 1, 1, 1])])
     a = m.op("Clip", [m.conv(t, 8, 16, 3, group=8, pads=[1, 1, 1, 1]), m.floats(0), m.floats(6)])
     b = m.conv(m.conv(a, 16, 8, 1), 8, 16, 3, group=4, pads=[2, 2, 2, 2], dilations=[2, 2])
