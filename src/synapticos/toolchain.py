@@ -12,6 +12,7 @@ Nothing is fetched: where there is neither gcc nor clang, the `ziglang` wheel is
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import importlib.util
@@ -21,6 +22,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -278,6 +280,11 @@ def find(target: str, name: str | None = None) -> Toolchain:
     raise UserError(f"no C compiler for {what} is installed; apt install {system}, or {INSTALL}")
 
 
+MAKING = ".making-"  # how the name of a thing begins that is not whole yet
+SUM = "sum"
+STALE_S = 3600  # nothing takes an hour to make
+
+
 # The cache -----------------------------------------------------------------------------------------------------------
 
 
@@ -312,22 +319,61 @@ def key(*parts: object) -> str:
 def cached(name: str, make: Callable[[Path], None]) -> Path:
     """The file or folder `name` of the cache; if it is not there, `make` writes it at the path that it is given.
 
-    It appears whole or not at all: it is made beside its place and then renamed. Two processes may make the same
-    thing at once; the first to finish wins and the other's is thrown away.
+    It appears whole or not at all: it is made beside its place, with a sum of its bytes, and then renamed. What does not
+    have that sum any more is made again. Two processes may make the same thing at once; the first to finish wins and the
+    other's is thrown away.
     """
-    place = cache_folder() / "built" / name
-    if place.exists():
+    place = kept(name)
+    if place is not None:
         return place
-    place.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".making-", dir=place.parent) as scratch:
-        made = Path(scratch) / place.name
-        make(made)
-        try:
-            os.replace(made, place)
-        except OSError:
-            if not place.exists():  # a folder cannot replace one that another process has just put there
-                raise
-    return place
+    built = cache_folder() / "built"
+    try:
+        built.mkdir(parents=True, exist_ok=True)
+        _sweep(built)
+        with tempfile.TemporaryDirectory(prefix=MAKING, dir=built, ignore_cleanup_errors=True) as scratch:
+            whole = Path(scratch) / "whole"
+            whole.mkdir()
+            make(whole / name)
+            (whole / SUM).write_text(_sum(whole / name))
+            try:
+                os.replace(whole, built / name)
+            except OSError:
+                if kept(name) is None:  # nothing, or something damaged; else another process has just put it there
+                    with contextlib.suppress(FileNotFoundError):
+                        os.replace(built / name, Path(scratch) / "damaged")
+                    os.replace(whole, built / name)
+    except OSError as error:
+        raise UserError(
+            f"{error.filename or built}: cannot be written ({error.strerror or error}); free some space, "
+            "or set XDG_CACHE_HOME to a folder that can be"
+        ) from error
+    return built / name / name
+
+
+def kept(name: str) -> Path | None:
+    """The file or folder `name` of the cache if it is there and whole."""
+    holder = cache_folder() / "built" / name
+    try:
+        return holder / name if (holder / SUM).read_text() == _sum(holder / name) else None
+    except (OSError, ValueError):
+        return None
+
+
+def _sum(thing: Path) -> str:
+    """A hash of a file, or of all files in a folder."""
+    digest = hashlib.sha256()
+    for file in sorted(f for f in thing.rglob("*") if f.is_file()) if thing.is_dir() else [thing]:
+        data = file.read_bytes()
+        digest.update(b"%s %d:" % (os.fsencode(file.relative_to(thing)), len(data)) + data)
+    return digest.hexdigest()
+
+
+def _sweep(built: Path) -> None:
+    """Delete what processes that were killed have left half made."""
+    for left in built.glob(MAKING + "*"):
+        with contextlib.suppress(OSError):
+            if time.time() - left.stat().st_mtime > STALE_S:
+                shutil.rmtree(left, ignore_errors=True)
 
 
 def cache_size() -> int:

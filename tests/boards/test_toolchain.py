@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
@@ -93,9 +94,9 @@ def test_a_built_thing_is_made_once_and_whole(folder):
     place = toolchain.cached("thing", make)
     assert toolchain.cached("thing", make) == place and len(made) == 1
     assert (place / "inside" if folder else place).read_bytes() == b"12345"
-    assert os.listdir(place.parent) == ["thing"]
-    assert toolchain.cache_size() == 5
-    assert toolchain.cache_clear() == 5 and toolchain.cache_size() == 0
+    assert sorted(os.listdir(place.parent)) == ["sum", "thing"]
+    assert toolchain.cache_size() == 5 + 64
+    assert toolchain.cache_clear() == 5 + 64 and toolchain.cache_size() == 0
 
 
 def test_a_build_that_fails_leaves_nothing():
@@ -126,7 +127,31 @@ def test_two_who_build_the_same_thing_at_once_both_get_it(folder):
     for thread in threads:
         thread.join()
     assert len(places) == 2 and places[0] == places[1] and places[0].exists()
-    assert toolchain.cache_size() == 5
+    assert toolchain.cache_size() == 5 + 64
+
+
+@pytest.mark.parametrize("damage", [lambda p: p.write_bytes(b"1234"), lambda p: p.unlink(), lambda p: (p.parent / "sum").unlink()])
+def test_a_damaged_thing_is_made_again(damage):
+    place = toolchain.cached("thing", lambda path: path.write_bytes(b"12345"))
+    damage(place)
+    assert toolchain.cached("thing", lambda path: path.write_bytes(b"12345")) == place
+    assert place.read_bytes() == b"12345"
+
+
+def test_a_cache_that_cannot_be_written_is_said_with_the_way_out(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with pytest.raises(UserError, match=r"file.*: cannot be written \(Not a directory\).*XDG_CACHE_HOME"):
+        toolchain.cached("thing", lambda path: path.write_bytes(b"12345"))
+
+
+def test_what_a_killed_process_left_half_made_is_deleted_in_time():
+    built = toolchain.cache_folder() / "built"
+    for name, age in (("old", 2 * toolchain.STALE_S), ("new", 0)):
+        (built / f".making-{name}").mkdir(parents=True)
+        os.utime(built / f".making-{name}", (time.time() - age,) * 2)
+    toolchain.cached("thing", lambda path: path.write_bytes(b"12345"))
+    assert sorted(os.listdir(built)) == [".making-new", "thing"]
 
 
 def test_clearing_a_cache_that_is_not_there_frees_nothing():

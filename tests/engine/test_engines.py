@@ -294,6 +294,71 @@ def test_a_damaged_manifest_costs_time_and_nothing_else(tmp_path, monkeypatch):
     assert Build([double]).engine("native")(double, 4) == 8
 
 
+@pytest.fixture
+def twin(tmp_path, monkeypatch):
+    """What a function that the build has written gives, by the stage that it calls: the apps differ in that alone."""
+    import importlib
+    import linecache
+    import sys
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    source = "from synapticos.lang import *\n@fn\ndef enter(n: u32) -> u32:\n    return stage(n)\n"
+    linecache.cache["enter.py"] = (len(source), None, source.splitlines(keepends=True), "enter.py")
+
+    def run(app, add, size=4):
+        (tmp_path / f"{app}_kept.py").write_text(f"from synapticos.lang import *\n\n\n@struct\nclass Part:\n    n: u32\n\n\n@struct\nclass Kept:\n    n: Shaped[Array[Part], {size}]\n")
+        (tmp_path / f"{app}_app.py").write_text(
+            f"from synapticos.lang import *\n\nfrom {app}_kept import Kept\n\n\n"
+            f"@fn\ndef stage(n: u32) -> u32:\n    kept = local(Kept)\n    for k in kept.n:\n        n += 1\n    return n + {add}\n"
+        )
+        importlib.invalidate_caches()
+        for name in (f"{app}_kept", f"{app}_app"):
+            sys.modules.pop(name, None)
+        space = {"__name__": "enter", "__file__": "enter.py", "stage": importlib.import_module(f"{app}_app").stage}
+        exec(compile(source, "enter.py", "exec"), space)
+        return Build([space["enter"]]).engine("native")(space["enter"], 1)
+
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    yield run
+    for name in [n for n in sys.modules if n.endswith(("_kept", "_app"))]:
+        sys.modules.pop(name)
+
+
+def _put(file, data):
+    """Another file in its place: this process has the old one mapped."""
+    file.unlink()
+    file.write_bytes(data)
+
+
+def test_two_apps_of_one_name_are_two_builds(twin):
+    assert [twin("one", 100), twin("other", 500), twin("one", 100)] == [105, 505, 105]
+
+
+def test_a_changed_struct_of_a_file_without_functions_is_another_build(twin):
+    assert [twin("one", 100), twin("one", 100, 9)] == [105, 110]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda folder, _: _put(folder / "kernel.so", b""),
+        lambda folder, _: _put(folder / "kernel.so", (folder / "kernel.so").read_bytes()[:20000]),
+        lambda folder, _: (folder / "kernel.so").unlink(),
+        lambda folder, _: (folder / "words.json").write_text("{"),
+        lambda folder, _: (folder.rename(folder.parent / "away"), folder.touch()),
+        lambda _, manifest: manifest.write_text("[]"),
+        lambda _, manifest: manifest.write_text('{"name": "../..", "sources": [], "stamp": 1}'),
+    ],
+)
+def test_what_is_damaged_in_the_cache_is_built_again(tmp_path, monkeypatch, damage):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    Build([double]).engine("native")
+    place = toolchain.cache_folder() / "built"
+    damage(next(place.glob("native-*/native-*")), next(place.glob("manifest-*")))
+    assert Build([double]).engine("native")(double, 4) == 8
+
+
 def test_words_of_messages_are_found_by_number():
     build = Build([refusing])
     program = build.program()

@@ -7,6 +7,7 @@ which sources there were; while they and the constants are the same, what was bu
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import json
@@ -23,7 +24,7 @@ import synapticos
 from synapticos import toolchain
 from synapticos.compiler import Program
 from synapticos.compiler.c_files import CProgram, CWriter
-from synapticos.lang.words import Function, Param, Rom
+from synapticos.lang.words import Function, Param, Rom, is_struct
 
 from .words import words_files
 
@@ -42,9 +43,9 @@ def built(kind: str, build: Build, program: Callable[[], Program], parts: tuple[
     first = toolchain.key(kind, _own_sources(), _identity(build), checks, *parts)
     manifest = toolchain.cache_folder() / "built" / f"manifest-{first}.json"
     known = _read(manifest)
-    if known is not None:
-        folder = toolchain.cache_folder() / "built" / known["name"]
-        if folder.is_dir() and _stamp(known["sources"], build) == known["stamp"]:
+    if known is not None and _stamp(known["sources"], build) == known["stamp"]:
+        folder = toolchain.kept(known["name"])
+        if folder is not None:
             return folder
     checked = program()
     made = CWriter(checked, build.roots, checks=checks, jumps=False).run()
@@ -58,15 +59,17 @@ def built(kind: str, build: Build, program: Callable[[], Program], parts: tuple[
         make(folder, made)
 
     folder = toolchain.cached(name, fill)
-    sources = sorted({f.file for f in checked.functions})
+    sources = sorted({f.file for f in checked.functions} | _reached(build))
     _write(manifest, {"name": name, "sources": sources, "stamp": _stamp(sources, build)})
     return folder
 
 
 def _read(path: Path) -> Any:
+    """A manifest; None if there is none that can be read."""
     try:
-        return json.loads(path.read_text())
-    except (OSError, ValueError):
+        known = json.loads(path.read_text())
+        return {"name": str(known["name"]), "sources": [str(s) for s in known["sources"]], "stamp": known["stamp"]}
+    except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
@@ -75,8 +78,9 @@ def _write(path: Path, content: Any) -> None:
     try:
         scratch.write_text(json.dumps(content))
         os.replace(scratch, path)
-    except OSError:
-        scratch.unlink(missing_ok=True)  # a cache that cannot be written costs time, nothing else
+    except OSError:  # a cache that cannot be written costs time, nothing else
+        with contextlib.suppress(OSError):
+            scratch.unlink()
 
 
 @functools.cache
@@ -94,7 +98,34 @@ def _identity(build: Build) -> list[Any]:
     names = [_name(f) for f in build.roots]
     rows = [[t.name, t.place.module, [_name(f) for f in rows]] for t, rows in build.tables.items()]
     blobs = [[b.name, data] for b, data in build.blobs.items()]
-    return [names, sorted(build.params.items()), rows, blobs]
+    return [names, sorted(build.params.items()), rows, blobs, sorted(_reached(build))]
+
+
+def _reached(build: Build) -> set[str]:
+    """The files of an app's functions, structs and modules that its roots and rows can name.
+
+    Two apps may have stages of one name, whose adapters differ in nothing else; and a struct's file need not hold a
+    function.
+    """
+    files: set[str] = set()
+    spaces: set[int] = set()
+    todo: list[Any] = [*build.roots, *(f for rows in build.tables.values() for f in rows)]
+    while todo:
+        thing = todo.pop()
+        if isinstance(thing, Function):
+            file, space = thing.file, thing.globals
+        else:
+            module = thing if isinstance(thing, ModuleType) else sys.modules.get(thing.__module__)
+            file, space = getattr(module, "__file__", None) or "", vars(module) if module is not None else {}
+            if not file or module is None or _installed(module):
+                continue
+        if file.startswith(str(_PACKAGE) + os.sep):
+            continue
+        files.add(file)
+        if id(space) not in spaces:
+            spaces.add(id(space))
+            todo += [v for v in space.values() if isinstance(v, (Function, ModuleType)) or (isinstance(v, type) and is_struct(v))]
+    return files
 
 
 def _name(function: Function) -> str:
