@@ -83,11 +83,13 @@ def test_a_parameter_that_names_no_tensor_is_refused_with_those_there_are(detect
 
 
 def test_a_parameter_of_another_shape_is_refused_with_both(detector):
-    assert 'parameter "boxes" is i8 896 x 4, the tensor is i8 1 x 896 x 16' in refusal(detector.stage, four_values)
+    text = refusal(detector.stage, four_values)
+    assert 'parameter "boxes" is i8 896 x 4, the tensor is i8 1 x 896 x 16; write boxes: Shaped[Array[i8], 896, 16]' in text
 
 
 def test_settings_are_checked_by_name(detector):
     assert "cfg has no limit; it has threshold" in refusal(detector.stage, decode, limit=1)
+    assert "cfg: threshold='high': " in refusal(detector.stage, decode, threshold="high")
     assert "cfg needs threshold" in refusal(detector.stage, decode)
 
 
@@ -160,6 +162,20 @@ def test_an_apps_own_mistake_is_one_line_with_its_place(tmp_path):
     assert "app.py:2: " in refusal(load_app, tmp_path / "app.py")
     (tmp_path / "app.py").write_text("x = 1\n")
     assert "declares 0 apps" in refusal(load_app, tmp_path / "app.py")
+
+
+def test_a_mistake_names_the_file_as_it_was_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("app.py").write_text("for\n")
+    assert refusal(load_app, "app.py").startswith("app.py:1: ")
+    Path("app.py").write_text(
+        "import synapticos as syn\n"
+        "app = syn.App('a')\n"
+        "@syn.stage\n"
+        "def f(x, out: syn.f32) -> syn.Status: ...\n"
+        "app.job(app.pipeline('p', app.frames('x', (1,))).stage(f))\n"
+    )
+    assert refusal(load_app, "app.py").startswith('app.py:3: stage f: parameter "x" has no type')
 
 
 def test_importing_the_package_imports_nothing_else():

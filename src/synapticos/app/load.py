@@ -29,7 +29,8 @@ def load_app(path: str | Path) -> App:
             raise
         raise UserError(_at(error, file)) from None
     except SyntaxError as error:
-        raise UserError(f"{error.filename}:{error.lineno}: {error.msg}") from None
+        place = file if error.filename == str(file.resolve()) else error.filename
+        raise UserError(f"{place}:{error.lineno}: {error.msg}") from None
     except Exception as error:
         if Path(traceback.extract_tb(error.__traceback__)[-1].filename).is_relative_to(Path(__file__).parents[1]):
             raise  # ours
@@ -47,5 +48,6 @@ def _place(error: BaseException, file: Path) -> str:
 
 
 def _at(error: BaseException, file: Path) -> str:
-    place, text = _place(error, file), str(error)
-    return text if text.startswith(str(file.resolve())) else f"{place}: {text}"
+    """The error's text with its place in front, the file named as the user named it."""
+    text, whole = str(error), str(file.resolve())
+    return f"{file}{text.removeprefix(whole)}" if text.startswith(whole) else f"{_place(error, file)}: {text}"

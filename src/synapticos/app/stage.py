@@ -7,6 +7,7 @@ The kernel calls every stage alike, so for each use of a stage the build writes 
 kernel-Python that check sizes, take the operands out of the call, and set the result's shape.
 """
 
+import hashlib
 import inspect
 import linecache
 import typing
@@ -224,7 +225,9 @@ def bind(
         shape = tuple(n for n in p.shape if n != 1) or (1,)
         fits = shape == spec.squeezed or (len(p.shape) == 1 and p.shape[0] == prod(spec.shape))
         if WIDTHS[p.element] != spec.dtype or not fits:
-            raise UserError(f'{where}: parameter "{p.name}" is {p}, the tensor is {spec}')
+            sizes = spec.squeezed if len(spec.squeezed) <= 2 else (prod(spec.shape),)
+            way = f"; write {p.name}: Shaped[Array[{LETTERS[spec.dtype]}], {', '.join(map(str, sizes))}]" if spec.dtype in LETTERS else ""
+            raise UserError(f'{where}: parameter "{p.name}" is {p}, the tensor is {spec}{way}')
         arrays.append((p, by_name[p.name]))
     config = []
     live = {}
@@ -258,10 +261,11 @@ def bind(
         if unknown or missing:
             fact = f"has no {unknown[0]}" if unknown else f"needs {missing[0]}"
             raise UserError(f"{where}: cfg {fact}; it has {', '.join(fields)}")
-        try:
-            lang.pack(holder.annotation, **cfg)
-        except (ValueError, TypeError) as error:
-            raise UserError(f"{where}: cfg: {error}") from None
+        for name, value in cfg.items():
+            try:
+                lang.pack(holder.annotation, **{name: value})
+            except (ValueError, TypeError) as error:
+                raise UserError(f"{where}: cfg: {name}={value!r}: {error}") from None
         holding = (holder.annotation, dict(cfg))
     elif cfg:
         raise UserError(f"{where}: takes no {next(iter(cfg))}: give it a cfg parameter, a struct with that field")
@@ -358,8 +362,10 @@ def _write(binding: Binding, name: str) -> None:
     body.append("    return Status.OK")
     source = "\n".join([*head, *holders, "@fn", f"def {name}(call: StageCall) -> Status:", *body, ""])
     file = f"{name}.py"
+    # What was built is found again by the names of modules: two apps of one name in two folders must not share theirs.
+    home = hashlib.sha256(stage.python.__code__.co_filename.encode()).hexdigest()[:12]
     # The size of the arguments is known only once their struct exists, and stands in the text as a number.
-    trial = {"__name__": f"synapticos_app.{name}", "user_stage": stage.function, "Config": binding.cfg and binding.cfg[0]}
+    trial = {"__name__": f"synapticos_app_{home}.{name}", "user_stage": stage.function, "Config": binding.cfg and binding.cfg[0]}
     trial["State"] = binding.state
     if f"class {camel}Args" in source:
         space = dict(trial)
