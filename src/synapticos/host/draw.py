@@ -1,11 +1,13 @@
 """Boxes on a picture."""
 
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from synapticos.errors import UserError
+from synapticos.host.files import write_files
 
 ZOOM = 4
 
@@ -27,6 +29,11 @@ def draw_boxes(report: Any, path: Path) -> None:
         for x1, y1, x2, y2, score, *_ in boxes:
             pen.rectangle((x1 * wide, y1 * high, x2 * wide, y2 * high), outline=(255, 220, 0), width=3)
             pen.text((x1 * wide + 4, y1 * high - 14), f"{score:.2f}", fill=(255, 220, 0))
-        picture.save(path)
+        kind = Image.registered_extensions().get(path.suffix.lower(), "")
+        if kind not in Image.SAVE:
+            raise UserError(f"{path}: is no name of a picture; end it with .png")
+        encoded = BytesIO()
+        picture.save(encoded, kind)
+        write_files(path.parent, {path.name: encoded.getvalue()})
         return
     raise UserError("--draw: no job takes a picture and gives boxes (rows of x1 y1 x2 y2 score ...)")

@@ -15,6 +15,7 @@ from synapticos.app.image import Image, compile_app, run_rows
 from synapticos.boards import firmware
 from synapticos.boards.board import Board
 from synapticos.errors import UserError
+from synapticos.host.files import write_files
 from synapticos.toolchain import Toolchain
 
 
@@ -45,13 +46,7 @@ class Firmware:
         files |= {f"c/{name}": text for name, text in self.c_files.items()}
         for source in self.board.sources:
             files[f"c/board/{source.parent.name}/{source.name}"] = source.read_bytes()
-        try:
-            for name, content in files.items():
-                target = folder / name
-                target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_bytes(content)
-        except OSError as error:
-            raise UserError(f"{folder}: cannot be written ({error.strerror})") from None
+        write_files(folder, files)
         return [folder / f"{stem}{end}" for end in (".elf", ".bin", ".hex")] + [folder / "c"]
 
 
