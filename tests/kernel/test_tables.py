@@ -309,3 +309,28 @@ def test_every_byte_of_the_tables_damaged_three_ways(make):
                     w.submit(w("app_pipeline", i), bytes(48))
                 w.run()
     assert booted > 0
+
+
+def test_a_slot_that_is_taken_again_while_poll_picks_it_waits_its_turn(w):
+    """An interrupt just before dispatch cancels the picked job and submits one of a class whose frame is in use."""
+    if w.e.name != "checked":
+        pytest.skip("interrupts between two lines are played on checked Python")
+    assert boot(w, MODEL, three()) == Status.OK
+    low = w.submit(w("app_pipeline", 0), b"\x11" * 48)
+    w("kernel_poll")  # half done, in the frame of class 0
+    urgent, mine = w.submit(w("app_pipeline", 2), b"\x22" * 48), []
+    enter, sections = w.e.board.critical_enter, []
+
+    def interrupted(board):
+        sections.append(0)
+        if len(sections) == 2:  # the first is where poll looks for what was posted
+            assert w("infer_cancel", urgent) == Status.OK and w("infer_detach", urgent) == Status.OK
+            mine.append(w.submit(w("app_pipeline", 0), b"\x33" * 48))
+        return enter(board)
+
+    w.e.board.critical_enter = interrupted
+    w("kernel_poll")
+    w.e.board.critical_enter = enter
+    assert mine and w.kernel.frames[0].owner == 1 and JobState(int(w.kernel.jobs[0].state)) in (JobState.RUNNING, JobState.SUSPENDED)
+    w.run()
+    assert w.result(low) == stub_output(b"\x11" * 48) and w.result(mine[0]) == stub_output(b"\x33" * 48)

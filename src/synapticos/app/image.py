@@ -128,14 +128,17 @@ class Image:
 
     @property
     def lean_tables(self) -> dict[Any, list[Any]]:
-        """The same without the layers, built-ins and the stub that this app does not use; every number keeps its place."""
+        """The same without the layers, built-ins and the stub that this app does not use; every number keeps its place,
+        and a table ends with the last that is used."""
         used = {step.name for p in self.pipelines for step in p.steps if step.kind == "builtin"}
+        layers = 1 + max(self.variants, default=0)
+        stages = 1 + max((KINDS[name] for name in used), default=0)
         return {
             **{table: [entries[BACKEND_CPU]] * len(entries) for table, entries in BACKENDS.items()},
             APP_STAGES: self.stages,
-            layer_tables.VALIDATE: layer_tables.validate_functions(self.variants),
-            layer_tables.RUN: layer_tables.run_functions(self.variants),
-            **stage_tables(used),
+            layer_tables.VALIDATE: layer_tables.validate_functions(self.variants)[:layers],
+            layer_tables.RUN: layer_tables.run_functions(self.variants)[:layers],
+            **{table: rows[:stages] for table, rows in stage_tables(used).items()},
         }
 
     def build(self) -> Any:

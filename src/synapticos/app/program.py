@@ -6,11 +6,11 @@ after the other, then the ticks of its stages and layers. On an emulated board t
 """
 
 from synapticos.kernel import hal
-from synapticos.kernel.capacity import LAYER_TIMES, MAX_JOBS
+from synapticos.kernel.capacity import LAYER_TIMES, MAX_JOBS, PROFILING
 from synapticos.kernel.kernel import Kernel, kernel_boot
 from synapticos.kernel.region import REGION_CONTAINERS, REGION_TABLES
 from synapticos.kernel.runtime import kernel_init
-from synapticos.kernel.sched import find_slot, infer_detach, infer_output, infer_post, infer_wait
+from synapticos.kernel.sched import Poll, find_slot, infer_detach, infer_output, infer_post, kernel_poll, outcome
 from synapticos.kernel.status import Status
 from synapticos.kernel.tables import app_boot, app_pipeline
 from synapticos.kernel.tensor import MAX_STAGE_INPUTS, Tensor
@@ -38,7 +38,6 @@ from synapticos.lang import (
 ARENA_BYTES = param(u32, 4096)  # scratch included; a multiple of 16
 ARENA_SCRATCH = param(u32, 0)
 INPUT_BYTES = param(u32, 16)  # room for one frame of each job
-WAIT_MS: Final[u32] = 0xFFFFFFF
 ALL: Final[u32] = 0xFFFFFFFF
 
 
@@ -136,11 +135,12 @@ def write_frame(kernel: Kernel, job: u32, status: Status, name: Ptr[u8], start: 
         return False, start
     times = kernel.jobs[slot].times
     record.error_at = kernel.jobs[slot].error_at
-    record.total = times.total
-    record.frame = times.frame
-    record.stages = times.stages
-    if kernel.profile.layer_job == job:
-        record.layers = min(kernel.profile.layers, LAYER_TIMES)
+    if PROFILING != 0:
+        record.total = times.total
+        record.frame = times.frame
+        record.stages = times.stages
+        if kernel.profile.layer_job == job:
+            record.layers = min(kernel.profile.layers, LAYER_TIMES)
     y = local(Tensor)
     if status == Status.OK:
         record.outputs = u32(kernel.jobs[slot].inputs)
@@ -157,11 +157,25 @@ def write_frame(kernel: Kernel, job: u32, status: Status, name: Ptr[u8], start: 
             return False, at
         good = put(name, at, data, y.size)
         at += y.size
+    if PROFILING == 0:
+        return good, at
     stages = put(name, at, view(u8, times.stage), record.stages * 4)
     at += record.stages * 4
     layers = put(name, at, view(u8, kernel.profile.layer), record.layers * 4)
     at += record.layers * 4
     return good and stages and layers, at
+
+
+@fn
+def run_job(kernel: Kernel, job: u32) -> Status:
+    """Run the kernel until a job has ended: its status."""
+    over, status = outcome(kernel, job)
+    while not over:
+        answer, _ = kernel_poll(kernel)
+        over, status = outcome(kernel, job)
+        if answer == Poll.IDLE and not over:
+            hal.idle(0)
+    return status
 
 
 @fn
@@ -190,7 +204,7 @@ def run_app(kernel: Kernel) -> Status:
                 more = True
         for j in range(count):
             if jobs[j] != 0:
-                ended = infer_wait(kernel, jobs[j], WAIT_MS)
+                ended = run_job(kernel, jobs[j])
                 file_name(name, 1, j)
                 fine, end = write_frame(kernel, jobs[j], ended, name, ends[j])
                 if not fine:
@@ -215,8 +229,8 @@ def run_all(kernel: Kernel) -> i32:
         console.print(f"stopped: {status}")
         return 1
     used: u32 = 0
-    for i in range(4):
-        used += kernel.frames[i].used
+    for frame in kernel.frames:
+        used += frame.used
     console.print(f"frames: {used} bytes used of an arena of {ARENA_BYTES}")
     return 0
 

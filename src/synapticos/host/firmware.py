@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,9 @@ from synapticos.boards.board import Board
 from synapticos.errors import UserError
 from synapticos.host.files import write_files
 from synapticos.toolchain import Toolchain
+
+# What no firmware of an app needs: pipelines composed while it runs, stages of the host, a backend but the processor.
+LEFT_OUT = {"COMPOSING": 0, "HOST_STAGES": 0, "ACCELERATOR": 0, "PIPELINE_NAME": 8, "LOG_ARGS": 1}
 
 
 @dataclass
@@ -50,10 +54,13 @@ class Firmware:
         return [folder / f"{stem}{end}" for end in (".elf", ".bin", ".hex")] + [folder / "c"]
 
 
-def build_firmware(app: App, board_name: str, compiler: str | None = None, *, profile: bool = True) -> Firmware:
+def build_firmware(
+    app: App, board_name: str, compiler: str | None = None, *, profile: bool = True, settings: Mapping[str, int] | None = None
+) -> Firmware:
     """Compile and link, or take the same build from the cache. Raises UserError for all that cannot be built.
 
-    Without `profile` it keeps no times of stages and layers, which takes less flash and RAM.
+    Without `profile` it keeps no times of stages and layers, which takes less flash and RAM. `settings` are build
+    parameters over those that the app asks for.
     """
     from synapticos.compiler import Program
 
@@ -74,11 +81,17 @@ def build_firmware(app: App, board_name: str, compiler: str | None = None, *, pr
         "INPUT_BYTES": inputs,
         "PROFILING": int(profile),
         "NOTES": int(profile),
+        "NOTE_ARGS": 4 if profile else 1,
         "LOG_LEVEL": 0,  # nobody reads it there
         "LOG_RECORDS": 1,
+        **LEFT_OUT,
+        "PLAIN_STAGES": int(any(step.kind != "model" for p in image.pipelines for step in p.steps)),
+        "MODEL_STATE": int(image.persistent != 0),
+        "DEADLINES": int(any(job.deadline != 0 for job in image.jobs)),
     }
     if not profile:
         parameters["LAYER_TIMES"] = 1
+    parameters |= settings or {}
     entry: Any = program.main
     made = Program.of([entry], parameters, 4, image.lean_tables, blobs)
     try:

@@ -7,7 +7,7 @@ from synapticos.lang import *
 from synapticos.kernel import hal
 from synapticos.kernel.backend import NpuState
 from synapticos.kernel.bits import bit
-from synapticos.kernel.capacity import PROFILING
+from synapticos.kernel.capacity import ACCELERATOR, COMPOSING, DEADLINES, HOST_STAGES, PROFILING
 from synapticos.kernel.job import FREE_FRAME, NEVER, HostWork, Job, JobDone, JobState, job_finished
 from synapticos.kernel.kernel import Inside, Kernel
 from synapticos.kernel.pipeline import Pipeline, PipelineState
@@ -39,7 +39,7 @@ def advance(kernel: Kernel, job: Job, slot: u32, before: u32) -> None:
         job.times.stage[number] = spent
     if status != Status.OK:
         fail(kernel, job, slot, number, status)
-    elif job.host == HostWork.WANTED:
+    elif HOST_STAGES != 0 and job.host == HostWork.WANTED:
         state = hal.critical_enter(kernel.board)
         job.state = JobState.WAITING
         kernel.ready = kernel.ready & ~bit(slot)
@@ -87,6 +87,7 @@ def end_job(kernel: Kernel, slot: u32, status: Status) -> None:
     pipeline = kernel.pipelines.items[job.pipeline]
     finish_times(kernel, job, pipeline)
     done = local(JobDone)
+    job_id = job.id
     state = hal.critical_enter(kernel.board)
     aborted = job.abort
     job.status = status
@@ -95,27 +96,30 @@ def end_job(kernel: Kernel, slot: u32, status: Status) -> None:
         job.status = Status.CANCELED
     elif status == Status.OK:
         job.state = JobState.DONE
+        kernel.stats.done = wrap(u32, kernel.stats.done + 1)
     else:
         job.state = JobState.ERROR
+        kernel.stats.errors = wrap(u32, kernel.stats.errors + 1)
     if status != Status.OK or aborted:
         job.inputs = 0
         if job.frame != FREE_FRAME:
             job.mark = 0
     release_job(kernel, job, slot)
-    done.job = job.id
-    done.user = job.user
-    done.status = job.status
-    done.pipeline = u32(job.pipeline)
-    done.outputs = u32(job.inputs)
-    if job.inputs != 0:
-        copy(done.output, job.x[0])
     callback = job.callback
+    if len(CALLBACKS) != 0 and callback != 0:
+        done.job = job_id
+        done.user = job.user
+        done.status = job.status
+        done.pipeline = u32(job.pipeline)
+        done.outputs = u32(job.inputs)
+        if job.inputs != 0:
+            copy(done.output, job.x[0])
     hal.critical_exit(kernel.board, state)
-    if callback != 0 and not aborted:
+    if len(CALLBACKS) != 0 and callback != 0 and not aborted:
         kernel.inside = Inside.CALLBACK
         CALLBACKS[callback - 1](kernel, done)
         kernel.inside = Inside.STEP
-    announce(kernel, slot, done.job)
+    announce(kernel, slot, job_id)
 
 
 @fn
@@ -141,13 +145,13 @@ def release_job(kernel: Kernel, job: Job, slot: u32) -> None:
         kernel.frames[job.frame].owner = 0
     if kernel.current == slot + 1:
         kernel.current = 0
-    if job.holds_npu:
+    if ACCELERATOR != 0 and job.holds_npu:
         job.holds_npu = False
         kernel.npu.state = NpuState.IDLE
     kernel.regions.set(REGION_INPUT + slot, None, 0)
     pipeline = kernel.pipelines.items[job.pipeline]
     pipeline.jobs -= 1
-    if pipeline.jobs == 0 and pipeline.state == PipelineState.DYING:
+    if COMPOSING != 0 and pipeline.jobs == 0 and pipeline.state == PipelineState.DYING:
         kernel.pipelines.free(pipeline)
 
 
@@ -162,13 +166,14 @@ def free_slot(kernel: Kernel, job: Job, slot: u32) -> None:
 @fn
 def finish_times(kernel: Kernel, job: Job, pipeline: Pipeline) -> None:
     """Work out the job's profile, count it and a missed deadline."""
-    now = hal.ticks(kernel.board)
-    kernel.clock.update(now)
+    if DEADLINES != 0 or PROFILING != 0:
+        now = hal.ticks(kernel.board)
+        kernel.clock.update(now)
     if job.abort:
         kernel.stats.cancelled = wrap(u32, kernel.stats.cancelled + 1)
         return
     late = False
-    if job.deadline_us != NEVER:
+    if DEADLINES != 0 and job.deadline_us != NEVER:
         time = kernel.clock.us()
         late = time > job.deadline_us
     if late:

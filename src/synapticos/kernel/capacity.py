@@ -13,4 +13,11 @@ NPU_MODEL_BYTES = param(u32, 450496, max=1 << 28)  # of one model: what a slot o
 LAYER_TIMES = param(u32, 32, min=1, max=1024)  # layers that a trace keeps
 PROFILING = param(u32, 1, max=1)  # 0: no times are kept
 DEADLINE_ORDER = param(u32, 1, max=1)  # inside a class: 1 earliest deadline first, 0 first come, first served
+# What a build may leave out; each is 1, or 0 for code that is not there. `bench size` says what each costs.
+COMPOSING = param(u32, 1, max=1)  # 0: pipelines come from an app's tables, and run in planned frames
+PLAIN_STAGES = param(u32, 1, max=1)  # 0: a pipeline is a model and nothing else
+HOST_STAGES = param(u32, 1, max=1)  # 0: no stage waits for the host
+DEADLINES = param(u32, 1, max=1)  # 0: no job has a deadline
+MODEL_STATE = param(u32, 1, max=1)  # 0: no model keeps anything from run to run
+ACCELERATOR = param(u32, 1, max=1)  # 0: no backend holds one model at a time, or leaves outputs that it does not describe
 SYNC_TIMEOUT_MS = param(u32, 5000)  # how long `infer_run_sync` waits

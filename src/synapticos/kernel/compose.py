@@ -6,7 +6,7 @@ The grammar is `pre* model post*`. Every published call takes the kernel first a
 from synapticos.lang import *
 from synapticos.kernel import hal
 from synapticos.kernel.arena import HEADER
-from synapticos.kernel.capacity import PIPELINE_CONFIG_BYTES
+from synapticos.kernel.capacity import COMPOSING, PIPELINE_CONFIG_BYTES
 from synapticos.kernel.kernel import Kernel
 from synapticos.kernel.model import Model
 from synapticos.kernel.pipeline import (
@@ -127,7 +127,8 @@ def pipeline_build(kernel: Kernel, pipe: u32) -> Status:
     model = kernel.models.find(pipeline.stages[pipeline.model].number)
     if model is None:
         return Status.NOENT
-    pipeline.estimate = pipeline_estimate(pipeline, model.info.input_size, model.info.output_size, model.info.sram_required)
+    if COMPOSING != 0:
+        pipeline.estimate = pipeline_estimate(pipeline, model.info.input_size, model.info.output_size, model.info.sram_required)
     pipeline.state = PipelineState.BUILT
     log.info(kernel.log, f"pipeline {pipe}: {pipeline.count} stages, estimate {pipeline.estimate} bytes")
     return Status.OK

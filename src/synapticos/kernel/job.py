@@ -9,7 +9,7 @@ the next in the same slot.
 
 from synapticos.lang import *
 from synapticos.kernel.container import Quant
-from synapticos.kernel.capacity import DEADLINE_ORDER
+from synapticos.kernel.capacity import DEADLINE_ORDER, DEADLINES
 from synapticos.kernel.profile import JobTimes
 from synapticos.kernel.status import Status
 from synapticos.kernel.tensor import STAGE_INPUTS, Tensor
@@ -94,8 +94,7 @@ class Job:
     frame: u8  # which: a class's, or FREE_FRAME
     inputs: u8  # tensors in `x`
     preemptible: bool
-    into: bool  # the caller brought a buffer for the result
-    reserved: u8
+    reserved: Shaped[Array[u8], 2]
     stage: u8
     host: HostWork
     turn: u8  # which end of a planned frame the next buffer takes
@@ -103,7 +102,7 @@ class Job:
     detached: bool  # nobody will read it: free the slot when it ends
     abort: bool  # end it before its next step
     announced: bool  # its callback has returned
-    reserved_end: u8
+    into: bool  # the caller brought a buffer for the result
     x: Shaped[Array[Tensor], STAGE_INPUTS]  # what the step before left; at first the input, at last the result
     quant: Shaped[Array[Quant], STAGE_INPUTS]
 
@@ -128,7 +127,7 @@ def goes_before(a: Job, b: Job) -> bool:
     begun_b = b.state != JobState.QUEUED
     if begun_a != begun_b:
         return begun_a
-    if DEADLINE_ORDER != 0 and a.deadline_us != b.deadline_us:
+    if DEADLINES != 0 and DEADLINE_ORDER != 0 and a.deadline_us != b.deadline_us:
         return a.deadline_us < b.deadline_us
     return wrap(u32, a.sequence - b.sequence) > 0x7FFFFFFF
 
@@ -151,4 +150,4 @@ def job_clear(job: Job) -> None:
     job.detached = False
     job.abort = False
     job.announced = False
-    job.reserved_end = 0
+    job.into = False

@@ -8,7 +8,7 @@ from synapticos.lang import *
 from synapticos.kernel import hal
 from synapticos.kernel.arena import Arena
 from synapticos.kernel.backend import Npu
-from synapticos.kernel.capacity import MAX_JOBS
+from synapticos.kernel.capacity import COMPOSING, MAX_JOBS
 from synapticos.kernel.clock import Clock
 from synapticos.kernel.job import CLASSES, Job
 from synapticos.kernel.log import Log
@@ -18,7 +18,7 @@ from synapticos.kernel.pipeline import Pipelines
 from synapticos.kernel.profile import Profile
 from synapticos.kernel.region import Regions
 
-FRAMES: Final[u32] = 4  # one a class, and one for all that is not planned
+FRAMES = COMPOSING + 3  # one a class, and one for all that is not planned
 
 
 class Inside(u8, Enum):

@@ -8,7 +8,7 @@ from synapticos.lang import *
 
 LOG_LEVEL = param(u32, 3, max=4)  # 0 nothing, 1 errors, 2 warnings, 3 information, 4 all
 LOG_RECORDS = param(u32, 8, min=1, max=4096)
-LOG_ARGS: Final[u32] = 4
+LOG_ARGS = param(u32, 4, min=1, max=4)  # figures that a record keeps
 LOG_ERROR: Final[u32] = 1
 LOG_WARNING: Final[u32] = 2
 LOG_INFO: Final[u32] = 3
@@ -22,6 +22,11 @@ class LogRecord:
     level: u8
     count: u8  # figures in use
     reserved: u16
+
+    @fn(inline=True)
+    def keep(self, i: u32, figure: u64) -> None:
+        if i < LOG_ARGS:
+            self.args[i] = figure
 
 
 @struct
@@ -38,12 +43,12 @@ class Log:
         record = self.records[self.written % LOG_RECORDS]
         record.text = text
         record.level = u8(level)
-        record.count = u8(count)
+        record.count = u8(min(count, LOG_ARGS))
         record.reserved = 0
-        record.args[0] = a
-        record.args[1] = b
-        record.args[2] = c
-        record.args[3] = d
+        record.keep(0, a)
+        record.keep(1, b)
+        record.keep(2, c)
+        record.keep(3, d)
         self.written = wrap(u32, self.written + 1)
 
     @fn

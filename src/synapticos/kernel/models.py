@@ -6,6 +6,7 @@ the one that the next job needs when that job gets there (`run.py`); others keep
 
 from synapticos.lang import *
 from synapticos.kernel.backend import Caps, Need
+from synapticos.kernel.capacity import ACCELERATOR, MODEL_STATE
 from synapticos.kernel.container import ModelMemory
 from synapticos.kernel.crc import crc32
 from synapticos.kernel.kernel import Kernel
@@ -59,6 +60,13 @@ def model_is_loaded(kernel: Kernel, handle: u32) -> bool:
 
 
 @fn
+def backend_is_exclusive(backend: u32) -> bool:
+    caps = local(Caps)
+    BACKEND_CAPS[backend](caps)
+    return caps.exclusive
+
+
+@fn
 def model_set_payload(kernel: Kernel, handle: u32, region: u32, at: u32, bytes: u32, backend: u32) -> Status:
     """Attach what lies in a region as the model's payload, for `backend`; 0 bytes detaches it. Not while it is loaded.
 
@@ -77,9 +85,9 @@ def model_set_payload(kernel: Kernel, handle: u32, region: u32, at: u32, bytes: 
     model.at = at
     model.bytes = bytes
     model.backend = u8(backend)
-    caps = local(Caps)
-    BACKEND_CAPS[backend](caps)
-    model.exclusive = caps.exclusive
+    model.exclusive = False
+    if ACCELERATOR != 0:
+        model.exclusive = backend_is_exclusive(backend)
     return Status.OK
 
 
@@ -152,16 +160,18 @@ def load_payload(kernel: Kernel, model: Model, handle: u32) -> Status:
         return refuse(kernel.note, Status.NOTSUP, f"a model of {need.outputs} outputs; a stage takes at most {STAGE_INPUTS}")
     if need.frame_bytes > arena.size or need.scratch_bytes > arena.scratch_size:
         return refuse(kernel.note, Status.NOMEM, f"the model needs {need.frame_bytes} bytes of the arena's {arena.size}, {need.scratch_bytes} of {arena.scratch_size} scratch")
-    if need.persistent_bytes > model.persistent_bytes:
+    if MODEL_STATE == 0 and need.persistent_bytes != 0:
+        return Status.NOTSUP
+    if MODEL_STATE != 0 and need.persistent_bytes > model.persistent_bytes:
         at = check(arena.block(need.persistent_bytes, Lifetime.PERSISTENT))
         model.persistent_at = at
         model.persistent_bytes = need.persistent_bytes
-    if need.persistent_bytes != 0:
+    if MODEL_STATE != 0 and need.persistent_bytes != 0:
         check(clear_payload(kernel, model))
     model.frame_bytes = need.frame_bytes
     if need.input_bytes != 0:
         model.info.input_size = need.input_bytes
-    if model.exclusive:
+    if ACCELERATOR != 0 and model.exclusive:
         if not kernel.npu.initialised:
             return Status.PERM
         npu_clear(kernel.npu)

@@ -8,7 +8,7 @@ from synapticos.lang import *
 from synapticos.kernel.status import Status
 
 NOTES = param(u32, 1, max=1)  # 0: a refusal gives its Status and keeps nothing
-NOTE_ARGS: Final[u32] = 4
+NOTE_ARGS = param(u32, 4, min=1, max=4)  # figures that are kept
 
 
 @struct
@@ -19,6 +19,11 @@ class Note:
     count: u32  # figures in use
     reserved: u32
 
+    @fn(inline=True)
+    def keep(self, i: u32, figure: u64) -> None:
+        if i < NOTE_ARGS:
+            self.args[i] = figure
+
     @fn
     def refuse(self, status: Status, text: u32, count: u32, a: u64, b: u64, c: u64, d: u64) -> Status:
         """Keep a refusal, over the one before, and give its Status."""
@@ -26,9 +31,9 @@ class Note:
             return status
         self.code = i32(status)
         self.text = text
-        self.count = count
-        self.args[0] = a
-        self.args[1] = b
-        self.args[2] = c
-        self.args[3] = d
+        self.count = min(count, NOTE_ARGS)
+        self.keep(0, a)
+        self.keep(1, b)
+        self.keep(2, c)
+        self.keep(3, d)
         return status

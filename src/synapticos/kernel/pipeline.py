@@ -12,7 +12,7 @@ from synapticos.kernel.region import REGION_NONE
 from synapticos.kernel.status import Status
 from synapticos.kernel.tensor import MAX_STAGE_INPUTS
 
-PIPELINE_NAME: Final[u32] = 24  # the last byte is 0
+PIPELINE_NAME = param(u32, 24, min=8, max=24)  # bytes of a name; the last is 0
 NO_MODEL: Final[u32] = 0xFF
 MIN_BUFFER: Final[u32] = 64  # bytes that a stage gets at least
 LARGEST: Final[u32] = 0xFFFFFFFF

@@ -11,7 +11,7 @@ from synapticos.lang import *
 from synapticos.kernel import hal
 from synapticos.kernel.arena import HEADER, align_up, shape_bytes
 from synapticos.kernel.backend import Need, NpuState, StepRows
-from synapticos.kernel.capacity import PROFILING
+from synapticos.kernel.capacity import ACCELERATOR, COMPOSING, HOST_STAGES, PLAIN_STAGES, PROFILING
 from synapticos.kernel.container import ModelMemory
 from synapticos.kernel.job import FREE_FRAME, HostWork, Job
 from synapticos.kernel.kernel import Kernel
@@ -34,7 +34,7 @@ def take_buffer(kernel: Kernel, job: Job, n: u32) -> tuple[Status, u32]:
     Returns OK; NOMEM.
     """
     frame = kernel.frames[job.frame]
-    if job.frame == FREE_FRAME:
+    if COMPOSING != 0 and job.frame == FREE_FRAME:
         state = hal.critical_enter(kernel.board)
         status, block = kernel.arena.tensor(n, Lifetime.EPHEMERAL)
         if status == Status.OK:
@@ -204,6 +204,10 @@ def bring_model(kernel: Kernel, model: Model, handle: u32) -> Status:
     payload was not registered for; what the backend says.
     """
     npu = kernel.npu
+    if ACCELERATOR == 0:
+        if model.state != ModelState.LOADED:
+            return Status.PERM
+        return Status.OK
     if model.bytes != 0 and model.state != ModelState.LOADED:
         return Status.PERM
     if model.bytes != 0 and not model.exclusive:
@@ -240,7 +244,7 @@ def model_memory(kernel: Kernel, job: Job, model: Model, m: ModelMemory) -> Stat
     region = u32(model.region)
     at = model.at
     bytes = model.bytes
-    if bytes == 0:
+    if ACCELERATOR != 0 and bytes == 0:
         region = REGION_NPU  # loaded by hand
         bytes = kernel.npu.model_bytes
     container = kernel.regions.get(region, at, bytes)
@@ -274,7 +278,7 @@ def feed_model(kernel: Kernel, job: Job, want: u32) -> Status:
     x = job.x[0]
     if want == 0 or x.size == want:
         return Status.OK
-    if x.size > want or job.stage == 0 or job.buffer < want:
+    if PLAIN_STAGES == 0 or x.size > want or job.stage == 0 or job.buffer < want:
         return refuse(kernel.note, Status.MSGSIZE, f"the model takes {want} bytes and is given {x.size}")
     data = kernel.regions.get(x.region, x.offset, want)
     if data is None:
@@ -290,7 +294,7 @@ def begin_model(kernel: Kernel, job: Job, stage: Stage, model: Model) -> Status:
     check(bring_model(kernel, model, stage.number))
     check(feed_model(kernel, job, model.info.input_size))
     bytes = model.frame_bytes
-    if bytes == 0:
+    if ACCELERATOR != 0 and bytes == 0:
         bytes = max(model.info.output_size, MIN_BUFFER)
     at = check(take_buffer(kernel, job, bytes))
     job.frame_at = at
@@ -302,7 +306,7 @@ def begin_model(kernel: Kernel, job: Job, stage: Stage, model: Model) -> Status:
     job.steps = need.steps
     job.step = 0
     job.row = 0
-    if model.exclusive:
+    if ACCELERATOR != 0 and model.exclusive:
         job.holds_npu = True
         kernel.npu.state = NpuState.BUSY
     if PROFILING != 0:
@@ -330,7 +334,7 @@ def step_model(kernel: Kernel, job: Job, stage: Stage) -> Status:
             row_end = row + rows.tile
         status = BACKEND_RUN[model.backend](m, job.step, row, row_end)
         if status != Status.OK:
-            if job.holds_npu:
+            if ACCELERATOR != 0 and job.holds_npu:
                 job.holds_npu = False
                 kernel.npu.state = NpuState.ERROR
             return status
@@ -347,7 +351,7 @@ def step_model(kernel: Kernel, job: Job, stage: Stage) -> Status:
 @fn
 def end_model(kernel: Kernel, job: Job, model: Model, m: ModelMemory) -> Status:
     """The model has run: its outputs are what the next stage gets."""
-    if job.holds_npu:
+    if ACCELERATOR != 0 and job.holds_npu:
         job.holds_npu = False
         kernel.npu.state = NpuState.IDLE
     need = local(Need)
@@ -371,7 +375,7 @@ def end_model(kernel: Kernel, job: Job, model: Model, m: ModelMemory) -> Status:
         y.offset += job.frame_at
         y.region = u8(REGION_ARENA)
         y.lifetime = Lifetime.EPHEMERAL
-    if need.raw:
+    if ACCELERATOR != 0 and need.raw:
         declare_output(job.x[0], model)
     job.inputs = u8(need.outputs)
     job.buffer = job.frame_bytes
@@ -407,15 +411,15 @@ def declare_output(y: Tensor, model: Model) -> None:
 def run_step(kernel: Kernel, job: Job, pipeline: Pipeline) -> Status:
     """The job's next step. A stage of the host's only gets its buffer: `job.host` says that it is wanted."""
     stage = pipeline.stages[job.stage]
-    if stage.kind == StageKind.MODEL:
+    if PLAIN_STAGES == 0 or stage.kind == StageKind.MODEL:
         return step_model(kernel, job, stage)
     room = stage.capacity  # as boot has worked it out
-    if not pipeline.planned:
+    if COMPOSING != 0 and not pipeline.planned:
         room = stage_capacity(kernel, pipeline, job.stage, job.x[0])
     at = check(take_buffer(kernel, job, room))
     job.y_at = at
     job.y_room = room
-    if stage.kind == StageKind.HOST:
+    if HOST_STAGES != 0 and stage.kind == StageKind.HOST:
         job.host = HostWork.WANTED
         return Status.OK
     call = local(StageCall, zero=False)

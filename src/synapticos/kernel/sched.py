@@ -12,7 +12,7 @@ from synapticos.lang import *
 from synapticos.kernel import hal
 from synapticos.kernel.advance import CALLBACKS, CallbackFn, advance, free_slot, release_job, take_host_stage  # noqa: F401
 from synapticos.kernel.bits import bit, lowest_bit
-from synapticos.kernel.capacity import MAX_JOBS
+from synapticos.kernel.capacity import COMPOSING, DEADLINES, HOST_STAGES, MAX_JOBS, PROFILING
 from synapticos.kernel.job import (
     CLASSES, FREE_FRAME, NEVER, HostWork, Job, JobParams, JobState, goes_before, job_begun, job_clear, job_finished,
 )  # fmt: skip
@@ -60,7 +60,7 @@ def claim(kernel: Kernel, pipe: u32, params: JobParams | None) -> tuple[Status, 
     if params is not None:
         priority = params.priority
     frame: u32 = FREE_FRAME
-    if pipeline.planned:
+    if pipeline.planned or COMPOSING == 0:
         frame = u32(priority)
         if kernel.frames[frame].bytes < pipeline.plan:
             return Status.NOMEM, 0
@@ -100,7 +100,7 @@ def infer_post(kernel: Kernel, pipe: u32, input: Tensor | None, data: Ptr[u8] | 
         if bytes is None:
             return Status.INVAL, 0
     if params is not None:
-        if params.priority >= CLASSES or params.callback > len(CALLBACKS):
+        if params.priority >= CLASSES or params.callback > len(CALLBACKS) or (DEADLINES == 0 and params.deadline_us != 0):
             return Status.INVAL, 0
     state = hal.critical_enter(kernel.board)
     status, slot = claim(kernel, pipe, params)
@@ -114,7 +114,6 @@ def infer_post(kernel: Kernel, pipe: u32, input: Tensor | None, data: Ptr[u8] | 
     job.quant[0].scale = 0.0
     job.quant[0].zero = 0
     job.inputs = 1
-    job.into = False
     if data is not None:
         kernel.regions.set(REGION_INPUT + slot, data, input.size)
         job.x[0].region = u8(REGION_INPUT + slot)
@@ -125,20 +124,25 @@ def infer_post(kernel: Kernel, pipe: u32, input: Tensor | None, data: Ptr[u8] | 
         kernel.regions.set(REGION_OUTPUT + slot, out, out_bytes)
         job.into = True
     pipeline = kernel.pipelines.items[(pipe & 0xFF) - 1]
-    job.callback = pipeline.sink
+    callback = pipeline.sink
     deadline = pipeline.deadline_us
     if params is not None:
         deadline = params.deadline_us
         job.user = params.user
         job.preemptible = params.preemptible
         if params.callback != 0:
-            job.callback = params.callback
+            callback = params.callback
     else:
         job.preemptible = pipeline.preemptible
-    job.deadline_in = deadline
-    job.deadline_us = NEVER
-    if deadline != 0:
-        job.posted_at = hal.ticks(kernel.board)
+    if len(CALLBACKS) != 0:
+        job.callback = callback
+    if DEADLINES == 0:
+        deadline = 0
+    else:
+        job.deadline_in = deadline
+        job.deadline_us = NEVER
+        if deadline != 0:
+            job.posted_at = hal.ticks(kernel.board)
     state = hal.critical_enter(kernel.board)
     job.state = JobState.QUEUED
     if deadline != 0:
@@ -186,7 +190,7 @@ def kernel_poll(kernel: Kernel) -> tuple[Poll, u32]:
         return Poll.BUSY, 0
     now = hal.ticks(kernel.board)
     kernel.clock.update(now)
-    if posted != 0:
+    if (DEADLINES != 0 or HOST_STAGES != 0) and posted != 0:
         take_posted(kernel, posted, now)
     slot = pick(kernel)
     if slot == MAX_JOBS:
@@ -199,11 +203,11 @@ def kernel_poll(kernel: Kernel) -> tuple[Poll, u32]:
         slot = 0  # a constant makes shorter code
     job = kernel.jobs[slot]
     id = job.id
-    taken = dispatch(kernel, job, slot)
+    taken = dispatch(kernel, job, slot, id)
     if taken:
         advance(kernel, job, slot, now)
     kernel.inside = Inside.NOTHING
-    if taken and job.host == HostWork.WANTED and job.id == id:
+    if HOST_STAGES != 0 and taken and job.host == HostWork.WANTED and job.id == id:
         return Poll.HOST, id
     return Poll.RAN, id
 
@@ -216,15 +220,17 @@ def take_posted(kernel: Kernel, posted: u32, now: u32) -> None:
         slot = first_slot(left)
         left = left & (left - 1)
         job = kernel.jobs[slot]
-        if job.state == JobState.QUEUED:
+        if DEADLINES != 0 and job.state == JobState.QUEUED:
+            id = job.id
             age = kernel.clock.to_us(wrap(u32, now - job.posted_at))
             time = kernel.clock.us()
-            job.deadline_us = time + job.deadline_in - min(time, u64(age))
+            deadline = time + job.deadline_in - min(time, u64(age))
             state = hal.critical_enter(kernel.board)
-            if job.state == JobState.QUEUED:  # nobody has cancelled it
+            if job.id == id and job.state == JobState.QUEUED:  # nobody has cancelled it
+                job.deadline_us = deadline
                 kernel.ready = kernel.ready | bit(slot)
             hal.critical_exit(kernel.board, state)
-        elif job.state == JobState.WAITING and job.host == HostWork.DONE:
+        elif HOST_STAGES != 0 and job.state == JobState.WAITING and job.host == HostWork.DONE:
             take_host_stage(kernel, slot)
 
 
@@ -239,10 +245,14 @@ def can_run(kernel: Kernel, job: Job) -> bool:
 @fn(inline=True)
 def pick(kernel: Kernel) -> u32:
     """The slot of the job whose step runs now, or MAX_JOBS."""
-    if kernel.current != 0:
+    if MAX_JOBS > 1 and kernel.current != 0:
         job = kernel.jobs[kernel.current - 1]
         if job.state == JobState.RUNNING and (job.holds_npu or not job.preemptible):
             return kernel.current - 1
+    if MAX_JOBS == 1:
+        if kernel.ready != 0 and can_run(kernel, kernel.jobs[0]):
+            return 0
+        return MAX_JOBS
     best: u32 = MAX_JOBS
     left = kernel.ready
     while left != 0:
@@ -257,16 +267,16 @@ def pick(kernel: Kernel) -> u32:
 
 
 @fn(inline=True)
-def dispatch(kernel: Kernel, job: Job, slot: u32) -> bool:
-    """Make the job of a slot the RUNNING one. False if it was cancelled just now."""
+def dispatch(kernel: Kernel, job: Job, slot: u32, id: u32) -> bool:
+    """Make job `id` of a slot the RUNNING one. False if it was cancelled just now; the slot may have the next one already."""
     if kernel.current == slot + 1 and job.state == JobState.RUNNING:
         return True  # nobody but `poll` takes this state from it
     begins = False
     state = hal.critical_enter(kernel.board)
-    taken = kernel.ready & bit(slot) != 0
+    taken = kernel.ready & bit(slot) != 0 and job.id == id
     if taken:
         begins = job.state == JobState.QUEUED
-        if kernel.current != 0 and kernel.current != slot + 1:
+        if MAX_JOBS > 1 and kernel.current != 0 and kernel.current != slot + 1:
             before = kernel.jobs[kernel.current - 1]
             if before.state == JobState.RUNNING:
                 before.state = JobState.SUSPENDED
@@ -275,7 +285,7 @@ def dispatch(kernel: Kernel, job: Job, slot: u32) -> bool:
         kernel.current = slot + 1
         kernel.frames[job.frame].owner = slot + 1
     hal.critical_exit(kernel.board, state)
-    if begins:
+    if PROFILING != 0 and begins:
         job.began = kernel.clock.ticks
     return taken
 
@@ -510,6 +520,8 @@ def infer_error_at(kernel: Kernel, id: u32) -> tuple[u32, u32]:
 @fn
 def host_wanted(kernel: Kernel) -> u32:
     """A job whose host stage nobody has taken yet, or 0."""
+    if HOST_STAGES == 0:
+        return 0
     for i in range(MAX_JOBS):
         job = kernel.jobs[i]
         if job.state == JobState.WAITING and job.host == HostWork.WANTED:

@@ -11,13 +11,13 @@ each rounded up to 16. Boot works this out itself and compares it with what the 
 
 from synapticos.lang import *
 from synapticos.kernel.arena import align_up
-from synapticos.kernel.capacity import MAX_JOBS, MAX_PIPELINES
+from synapticos.kernel.capacity import DEADLINES, HOST_STAGES, MAX_JOBS, MAX_PIPELINES, PLAIN_STAGES
 from synapticos.kernel.compose import model_buffer, pipeline_build, pipeline_create, stage_kind
 from synapticos.kernel.container import MAGIC, Header
 from synapticos.kernel.job import CLASSES, NORMAL
 from synapticos.kernel.kernel import Kernel
-from synapticos.kernel.model import NAME_BYTES, ModelInfo
-from synapticos.kernel.models import model_load, model_register, model_set_payload
+from synapticos.kernel.model import NAME_BYTES, ModelInfo, ModelState
+from synapticos.kernel.models import load_payload, model_register, model_set_payload
 from synapticos.kernel.pipeline import (
     APP_STAGE, BUILTIN_STAGE, HOST_STAGE, NO_MODEL, STAGE_NUMBERS, Pipeline, Stage, StageKind, pipeline_append,
 )  # fmt: skip
@@ -144,10 +144,13 @@ def boot_models(kernel: Kernel, header: AppHeader) -> Status:
         if handle & 0xFF != i + 1:
             return Status.EXIST
         check(model_set_payload(kernel, handle, REGION_CONTAINERS, row.container_at, row.container_bytes, row.backend))
-        status = model_load(kernel, handle)
+        # No job is there to wait for, and the tables state no checksum but the container's own.
+        model = kernel.models.items[i]
+        status = load_payload(kernel, model, handle)
         if status != Status.OK:
             log.error(kernel.log, f"model {i} of the app: {i32(status)}")
             return status
+        model.state = ModelState.LOADED
     return Status.OK
 
 
@@ -196,16 +199,18 @@ def boot_stage(kernel: Kernel, header: AppHeader, pipeline: Pipeline, row: Stage
             kind = stage_kind(HOST_STAGE + number)
         case _:
             return Status.INVAL
+    if (PLAIN_STAGES == 0 and kind != StageKind.MODEL) or (HOST_STAGES == 0 and kind == StageKind.HOST):
+        kind = StageKind.NONE
     if kind == StageKind.NONE or row.binds > STAGE_INPUTS or row.config_at % 4 != 0:
         return refuse(kernel.note, Status.INVAL, f"the app has a stage of kind {row.kind} and number {number}, which this build has not")
     if kind == StageKind.MODEL and pipeline.model != NO_MODEL:
         return Status.ALREADY
-    if kind != StageKind.MODEL and row.capacity == 0:
+    if PLAIN_STAGES != 0 and kind != StageKind.MODEL and row.capacity == 0:
         return Status.INVAL
     config = kernel.regions.get(REGION_TABLES, row.config_at, row.config_bytes)
     if config is None:
         return Status.INVAL
-    if kind == StageKind.BUILTIN:
+    if PLAIN_STAGES != 0 and kind == StageKind.BUILTIN:
         if row.config_bytes == 0:
             check(check_config(number, None, 0))
         else:
@@ -217,7 +222,7 @@ def boot_stage(kernel: Kernel, header: AppHeader, pipeline: Pipeline, row: Stage
     stage.config_at = row.config_at
     stage.config_bytes = row.config_bytes
     stage.capacity = row.capacity
-    if row.state_bytes != 0 and kind != StageKind.MODEL:
+    if PLAIN_STAGES != 0 and row.state_bytes != 0 and kind != StageKind.MODEL:
         at = check(kernel.arena.block(row.state_bytes, Lifetime.PERSISTENT))
         stage.state_at = at
         stage.state_bytes = row.state_bytes
@@ -254,6 +259,10 @@ def app_clear_state(kernel: Kernel, pipe: u32) -> Status:
 @fn
 def bind_stage(kernel: Kernel, header: AppHeader, stage: Stage, row: StageRow) -> Status:
     """Which outputs of the step before a stage takes."""
+    if PLAIN_STAGES == 0:
+        if row.binds != 0:
+            return Status.INVAL
+        return Status.OK
     if u32(row.first_bind) + row.binds > header.binds:
         return Status.INVAL
     bytes = table_rows(kernel, header.binds_at, header.binds, 2, 4)
@@ -281,7 +290,7 @@ def plan_pipeline(kernel: Kernel, pipeline: Pipeline) -> Status:
         stage = pipeline.stages[i]
         if stage.kind == StageKind.MODEL:
             stage.capacity = model_buffer(model)
-        elif i + 1 == pipeline.model:
+        elif PLAIN_STAGES != 0 and i + 1 == pipeline.model:
             stage.capacity = max(stage.capacity, model.info.input_size)
         room = (u64(stage.capacity) + 15) & ~u64(15)
         largest = max(largest, before + room)
@@ -331,7 +340,7 @@ def boot_jobs(kernel: Kernel, header: AppHeader, need: Ptr[u32]) -> Status:
     with_row = local(bool, MAX_PIPELINES)
     for i in range(u32(header.jobs)):
         row = view(JobRow, rows[i * JOB_ROW :])
-        if row.pipeline >= header.pipelines or row.priority >= CLASSES:
+        if row.pipeline >= header.pipelines or row.priority >= CLASSES or (DEADLINES == 0 and row.deadline_us != 0):
             return Status.INVAL
         pipeline = kernel.pipelines.items[row.pipeline]
         pipeline.priority = row.priority
