@@ -6,7 +6,8 @@ import subprocess
 import pytest
 
 from synapticos import boards, toolchain
-from synapticos.analysis.stack import read_nodes, worst_stack
+from synapticos.analysis import stack
+from synapticos.analysis.stack import Node, read_nodes, worst_stack
 from synapticos.compiler import Program
 from synapticos.emulator import Machine
 from synapticos.errors import UserError
@@ -78,6 +79,24 @@ def test_an_indirect_call_reaches_every_row_of_its_table():
     elf, program, _ = built("mps2-an521", "arm-none-eabi-gcc")
     report = worst_stack(elf, program, "board_reset")
     assert "deep" in [name for name, _ in report.path]
+
+
+def nodes_of(through_name):
+    """A call graph as gcc may leave it, `through` under a name of its own."""
+    made = [Node("main", 8, {through_name}), Node(through_name, 100, indirect=True), Node("shallow", 4), Node("deep", 400)]
+    return {node.name: node for node in made}
+
+
+@pytest.mark.parametrize("name", ["through", "through.constprop.0", "through.part.0.isra.0"])
+def test_a_variant_of_a_function_calls_through_the_same_tables(monkeypatch, name):
+    monkeypatch.setattr(stack, "read_nodes", lambda elf: nodes_of(name))
+    assert worst_stack(b"", Program.of([stack_main], {}, 4)).path == [("main", 8), (name, 100), ("deep", 400)]
+
+
+def test_a_call_that_no_table_explains_has_no_bound(monkeypatch):
+    monkeypatch.setattr(stack, "read_nodes", lambda elf: nodes_of("stranger"))
+    with pytest.raises(UserError, match="stranger calls through a register"):
+        worst_stack(b"", Program.of([stack_main], {}, 4))
 
 
 def test_an_interrupt_adds_the_core_s_frame_and_its_own_path():

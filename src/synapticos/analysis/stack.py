@@ -31,7 +31,7 @@ class Node:
     name: str
     frame: int = 0  # bytes
     calls: set[str] = field(default_factory=set)
-    indirect: bool = False
+    indirect: bool = False  # it calls where no table is known to lead
 
 
 @dataclass
@@ -175,10 +175,10 @@ def _expand(imm12: int) -> int:
 
 
 def _resolve(nodes: dict[str, Node], program: Program) -> None:
-    """Give indirect calls the targets of the tables that their functions call through."""
+    """Give indirect calls the targets of the tables that their functions call through; those are then direct."""
     by_name = {f.c_name: f for f in program.functions}
     for node in nodes.values():
-        function = by_name.get(node.name)
+        function = by_name.get(node.name.partition(".")[0])  # gcc calls its variants of f f.constprop.0, f.part.0...
         if not node.indirect or function is None:
             continue
         work, seen = [function], set()
@@ -190,6 +190,7 @@ def _resolve(nodes: dict[str, Node], program: Program) -> None:
             made = program.functions[here]
             for table in made.tables:
                 node.calls |= {e.c_name for e in program.entries(table) if e.c_name in nodes}
+                node.indirect = False
             work += [c for c in made.calls if c.c_name not in nodes]  # inlined here
 
 
@@ -205,6 +206,8 @@ def _deepest(nodes: dict[str, Node], entry: str) -> StackReport:
         if name not in known:
             path.append(name)
             node = nodes[name]
+            if node.indirect:
+                raise UserError(f"the stack has no bound: {name} calls through a register, and no table says where to")
             below = max((visit(c) for c in node.calls if c in nodes), key=lambda r: r.bytes, default=StackReport(0, []))
             path.pop()
             known[name] = StackReport(node.frame + below.bytes, [(name, node.frame), *below.path])
