@@ -8,8 +8,9 @@
     x  f32 [rows, n]
     y  f32 [rows, n]; may be x itself
 
-e**x and tanh are those of `fmath`; everything else is one rounding an operation. A NaN gives a NaN where there is no
-exponential, and 0 where there is one.
+e**x and tanh are those of `fmath`; everything else is one rounding an operation. Beside the exact real value of its formula
+LOGISTIC is at most 1.992 units in the last place off (all floats from -9 to -0.25 and from 0.25 up), TANH 1.331, ELU 1.32; the
+others are the reference kernels in every bit. A NaN gives a NaN where there is no exponential, and 0 where there is one.
 """
 
 from typing import Any
