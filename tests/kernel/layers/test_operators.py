@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from layer_calls import Judge, Running, compiled
-from operator_models import OPERATORS, space_to_batch_model
+from operator_models import OPERATORS, Maker, space_to_batch_model
 
 from synapticos.model.verify import ROOTS, Reference, verify_layers
 
@@ -73,3 +73,25 @@ def test_every_form_that_the_reader_takes_is_in_some_test():
     names = {name.removesuffix("_f32").rstrip("_") for name in OPERATORS} | {"batch_to_space_nd", "space_to_batch_nd"}
     missing = [k for k in ROWS if k not in elsewhere and not k.startswith("Signal") and k.lower() not in names]
     assert not missing
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("type", ["int8", "float32"])
+def test_relu_n1_to_1_is_numpy_s_clip(e, type, seed):
+    """The reference kernels have it only fused, so it is held against NumPy."""
+    random = np.random.default_rng([seed, 11])
+    m = Maker(random)
+    q = m.scale(type)
+    x = m.x((2, 128), type, **q)
+    if type == "int8":
+        m.given[-1] = np.arange(-128, 128).astype(np.int8).reshape(2, 128)
+    y = m.y((2, 128), type, **q)
+    m.w.op("RELU_N1_TO_1", [x], [y], 1, None)
+    model = m.done(y)
+    made = compiled(model.data)
+    running = Running(e, made, model.inputs)
+    running.run(tiles=2)
+    one = np.round(np.float32(1) / np.float32(q["scale"])) if q else np.float32(1)
+    zero = q.get("zero", 0)
+    wanted = np.clip(model.inputs[0].astype(float), zero - one, zero + one)
+    assert np.array_equal(running.tensor(made.graph.outputs[0]), wanted.astype(type))
