@@ -369,8 +369,11 @@ def _write(binding: Binding, name: str) -> None:
     trial["State"] = binding.state
     if f"class {camel}Args" in source:
         space = dict(trial)
-        _execute("\n".join([*head, *holders]), file, space)
+        exec("\n".join([*head, *holders]), space)
         source = source.replace("{args_bytes}", str(lang.sizeof(space[f"{camel}Args"])))
+    if file in linecache.cache and linecache.getlines(file) != source.splitlines(keepends=True):
+        # Another app of that name in this process; a file that was parsed is not parsed again.
+        file = f"{name}_{hashlib.sha256(source.encode()).hexdigest()[:8]}.py"
     space = dict(trial)
     _execute(source, file, space)
     binding.adapter = space[name]
