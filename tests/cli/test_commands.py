@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -61,7 +62,7 @@ def test_hello_world_gives_the_same_bytes_on_every_engine_and_board(syn):
 def test_run_prints_results_on_stdout_and_the_digest_on_stderr(syn):
     status, out, err = syn("run", HELLO, "--times")
     assert status == 0
-    assert out.startswith("wave 0: ") and "wave 31: " in out and "FULLY_CONNECTED" in out
+    assert out.startswith("wave 0: -0.04118\nwave 1: ") and "wave 31: " in out and "FULLY_CONNECTED" in out
     assert "host, native: 32 results, digest " in err
 
 
@@ -94,6 +95,25 @@ def test_bad_input_is_one_line_that_names_it(syn, tmp_path):
     assert "the file is empty" in refusal(syn, "model", "info", damaged)
 
 
+def test_syn_without_a_command_shows_its_help(syn):
+    for words in ((), ("model",)):
+        status, out, err = syn(*words)
+        assert status == 2 and not out
+        assert err.startswith("Usage: syn") and err.count("\n") > 5
+
+
+def test_an_option_that_would_do_nothing_is_refused(syn):
+    assert "--engine checked: is for the host" in refusal(syn, "run", HELLO, "--board", "mps2-an521", "--engine", "checked")
+    assert "--emulator qemu: is for a board" in refusal(syn, "run", HELLO, "--emulator", "qemu")
+
+
+def test_a_file_that_cannot_be_written_is_one_line(syn, tmp_path):
+    (tmp_path / "file").write_text("")
+    assert "plan.png: " in refusal(syn, "model", "info", HELLO / "sine.tflite", "--picture", tmp_path / "no" / "plan.png")
+    assert "not a directory" in refusal(syn, "new", tmp_path / "file" / "level")
+    assert "name it so: boxes.png" in refusal(syn, "run", HELLO, "--draw", "boxes.jpg")
+
+
 def test_a_picture_of_the_wrong_size_is_one_line(syn, tmp_path):
     from PIL import Image
 
@@ -108,7 +128,7 @@ def test_a_stage_that_does_not_type_check_is_pointed_at(syn, tmp_path):
     app.write_text(app.read_text().replace("i8, i32", "i8, i32, u32").replace("values[i] - values_zero", "values[i] - u32(values_zero)"))
     status, out, err = syn("run", app)
     assert status == 2 and not out
-    assert "app.py:26:" in err and "^" in err and "Traceback" not in err
+    assert "app.py:30:" in err and "^" in err and "Traceback" not in err
 
 
 def test_a_stage_that_fails_as_it_runs_names_its_line_on_every_engine_and_board(syn, tmp_path):
@@ -170,13 +190,27 @@ def test_new_gives_an_app_that_runs_everywhere(syn, tmp_path):
     assert "is there already" in refusal(syn, "new", tmp_path / "level")
 
 
-def test_new_takes_a_model_of_ones_own(syn, tmp_path):
-    digits = Path(os.environ.get("SYNAPTICOS_MODELS", "../shared/models")) / "digits_cnn_int8.tflite"
-    if not digits.is_file():
-        pytest.skip(f"{digits}: not there; set SYNAPTICOS_MODELS")
-    assert syn("new", tmp_path / "digits", "--model", digits)[0] == 0
-    status, out, _ = syn("run", tmp_path / "digits", "--json")
-    assert status == 0 and len(json.loads(out)["results"]) == 4
+def test_a_copy_of_an_app_runs_its_own_stage(syn, tmp_path):
+    assert syn("new", tmp_path / "level")[0] == 0
+    assert syn("run", tmp_path / "level")[0] == 0
+    shutil.copytree(tmp_path / "level", tmp_path / "copy")
+    app = tmp_path / "copy" / "app.py"
+    app.write_text(app.read_text().replace("else 0.0", "else 7.0"))
+    _, out, _ = syn("run", tmp_path / "copy")
+    assert "results 0: 7\n" in out
+    app.write_text(app.read_text().replace("else 7.0", "else seven"))
+    assert "seven is not defined" in syn("run", tmp_path / "copy")[2]
+
+
+@pytest.mark.parametrize("name", ["digits_cnn_int8", "hello_world_float", "wakeword_alexa_int8", "keyword_svdf_int16", "face_blazeface_int8"])
+def test_new_takes_a_model_of_ones_own(syn, tmp_path, name):
+    model = Path(os.environ.get("SYNAPTICOS_MODELS", "../shared/models")) / f"{name}.tflite"
+    if not model.is_file():
+        pytest.skip(f"{model}: not there; set SYNAPTICOS_MODELS")
+    assert syn("new", tmp_path / "mine", "--model", model)[0] == 0
+    status, out, err = syn("run", tmp_path / "mine", "--json")
+    assert status == 0, err
+    assert len(json.loads(out)["results"]) == 4
 
 
 def test_info_draws_the_plan_and_says_whether_it_fits(syn, tmp_path):

@@ -3,20 +3,28 @@
 import re
 import shutil
 from importlib.resources import as_file, files
+from math import prod
 from pathlib import Path
 from string import Template
 
+import numpy as np
+
 from synapticos.app.declare import check_name
+from synapticos.app.spec import DTYPES, LETTERS, Spec
 from synapticos.errors import UserError
 
 APP = Template('''"""$name: a network, and a stage of your own behind it.
 
     syn run app.py                        on this machine
+    syn run app.py --engine checked       the same, and a value or an index that leaves its range stops with its line
     syn run app.py --board mps2-an521     as firmware, in an emulator
+
+frames.bin has what the network is given: $frames inputs of $input_bytes bytes, one after the other, made up. Put your own
+there, or say `--source FILE`.
 """
 
 import synapticos as syn
-from synapticos import Array, Shaped, Status, f32, i8, i32
+from synapticos import Array, Shaped, Status, $words
 
 app = syn.App("$name")
 source = app.frames("source", $input_shape, "$input_type", file="frames.bin")
@@ -25,16 +33,16 @@ network = app.model("$model", name="network", outputs=($output_names))
 
 @syn.struct
 class Settings:
-    threshold: f32
+    threshold: f32  # results up to it become 0
 
 
 @syn.stage
 def above(
-    $first: Shaped[Array[i8], $elements], ${first}_scale: f32, ${first}_zero: i32, cfg: Settings, out: Shaped[Array[f32], $elements]
+    $parameters, cfg: Settings, out: Shaped[Array[f32], $elements]
 ) -> Status:
     """What is above the threshold, as reals; the rest as 0. Typed Python: the same bytes on the host and on a chip."""
     for i in range($elements):
-        value = ${first}_scale * f32($first[i] - ${first}_zero)
+        value = $value
         out[i] = value if value > cfg.threshold else 0.0
     return Status.OK
 
@@ -54,31 +62,57 @@ def write_skeleton(folder: Path, model: Path | None) -> list[Path]:
         raise UserError(f"{model}: no such file")
     with as_file(files("synapticos.app") / "sine.tflite") as bundled:
         network = ModelFile(model or bundled, "network")
-        x, outputs = network.input, network.outputs
-        if len(outputs) != 1 or outputs[0].dtype != "int8" or outputs[0].scale is None:
-            there = ", ".join(str(s) for s in outputs)
-            raise UserError(f"{network.path}: the skeleton is for networks with one int8 output, this one has {there}; copy examples/face_detection instead")
-        elements = 1
-        for n in outputs[0].shape:
-            elements *= n
+        frames = _frames(network.input)
         text = APP.substitute(
+            _stage_of(network.outputs[0]),
             name=name,
             model=network.path.name,
-            input_shape=x.shape,
-            input_type=x.dtype,
-            first="values",
-            output_names='"values",',
-            elements=elements,
+            frames=len(frames),
+            input_bytes=network.input.bytes,
+            input_shape=network.input.shape,
+            input_type=network.input.dtype,
+            output_names="".join(f'"{n}", ' for n in _names(len(network.outputs))).rstrip(" " if len(network.outputs) == 1 else ", "),
         )
         folder.mkdir(parents=True)
         try:
             shutil.copyfile(network.path, folder / network.path.name)
-            # Four frames, each of one value: a quarter of the way up from the lowest, and so on.
-            low = 128 if x.dtype == "int8" else 0
-            values = [(low + 64 * i) % 256 for i in range(4)] if x.dtype in ("int8", "uint8") else [0]
-            (folder / "frames.bin").write_bytes(b"".join(bytes([v]) * x.bytes for v in values))
+            (folder / "frames.bin").write_bytes(b"".join(f.tobytes() for f in frames))
             (folder / "app.py").write_text(text)
         except OSError:
             shutil.rmtree(folder, ignore_errors=True)
             raise
     return [folder / "app.py", folder / network.path.name, folder / "frames.bin"]
+
+
+def _names(count: int) -> list[str]:
+    """Names for a network's outputs; the stage takes the first."""
+    return ["values", *(f"values{i}" for i in range(2, count + 1))]
+
+
+def _frames(spec: Spec) -> list[np.ndarray]:
+    """Four frames of one value each: the lowest of what the type holds, a quarter of the way up, and so on."""
+    kind = DTYPES[spec.dtype]
+    if kind.kind == "f":
+        values = [0.0, 0.25, 0.5, 0.75]
+    else:
+        low, step = np.iinfo(kind).min, 2 ** (8 * kind.itemsize - 2)
+        values = [low + step * i for i in range(4)]
+    return [np.full(spec.shape, v, kind) for v in values]
+
+
+def _stage_of(spec: Spec) -> dict[str, object]:
+    """The parts of the stage that depend on the tensor it takes."""
+    width = LETTERS[spec.dtype]
+    parameters = [f"values: Shaped[Array[{width}], {prod(spec.shape)}]"]
+    value = "values[i]" if width == "f32" else "f32(values[i])"
+    words = {"f32", width}
+    if spec.scale is not None and width != "f32":
+        parameters += ["values_scale: f32", "values_zero: i32"]
+        value = "values_scale * f32(values[i] - values_zero)"
+        words.add("i32")
+    return {
+        "parameters": ", ".join(parameters),
+        "value": value,
+        "words": ", ".join(sorted(words, key=lambda w: (w[0], int(w[1:])))),
+        "elements": prod(spec.shape),
+    }

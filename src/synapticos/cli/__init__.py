@@ -3,7 +3,9 @@
 Exit status: 0 yes, 1 no, 2 bad input, 130 interrupted.
 """
 
+import os
 import sys
+from pathlib import Path
 from typing import Any
 
 
@@ -43,9 +45,17 @@ def invoke(arguments: list[str]) -> int:
     except typer.Exit as error:
         return error.exit_code
     except usage_error as error:
+        if type(error).__name__ == "NoArgsIsHelpError":  # `syn`, `syn model`: the help itself
+            print(error.format_message(), file=sys.stderr)
+            return 2
         text = " ".join(error.format_message().split()).rstrip(".")
         return fail(f"{text}; syn --help lists what there is", as_json)
     except BrokenPipeError:  # syn ... | head
         sys.stderr.close()
         return 1
+    except OSError as error:  # a file of the user's that cannot be read or written; ours are there
+        name = error.filename
+        if name is None or Path(os.fsdecode(name)).resolve().is_relative_to(Path(__file__).parents[1]):
+            raise
+        return fail(f"{os.fsdecode(name)}: {(error.strerror or str(error)).lower()}", as_json)
     return result if isinstance(result, int) else 0

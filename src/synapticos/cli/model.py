@@ -37,6 +37,8 @@ def info(
     compiled = model.compile_model(importers.load(file), optimize="none" if optimize == "none" else "default")
     need = compiled.info.ram
     fits = room is None or need <= room
+    if picture is not None:
+        draw.draw_png(compiled.info, picture)
     if as_json:
         print_json(compiled.info.to_json() | ({} if room is None else {"available": room, "fits": fits}))
     else:
@@ -44,7 +46,6 @@ def info(
         print()
         print(draw.draw_text(compiled.info, 100))
     if picture is not None:
-        draw.draw_png(compiled.info, picture)
         note(f"wrote {picture}")
     if not fits:
         assert room is not None

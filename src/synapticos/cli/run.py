@@ -13,8 +13,10 @@ def command(
     context: typer.Context,
     app: Path = typer.Argument(..., help="The app's file, or its folder. --SOURCE FILE feeds a source of that name."),
     board: str = typer.Option("host", "--board", help="host, or a board to build firmware for."),
-    engine: str = typer.Option("native", "--engine", help="On the host: native, checked or cortex-m."),
-    emulator: str = typer.Option("own", "--emulator", help="For a board: own (in this process) or qemu."),
+    engine: str | None = typer.Option(
+        None, "--engine", help="On the host: native (the default), checked (stops where a value or an index leaves its range) or cortex-m."
+    ),
+    emulator: str | None = typer.Option(None, "--emulator", help="For a board: own (in this process, the default) or qemu."),
     crop: bool = typer.Option(False, "--crop", help="Cut and scale pictures to what the camera gives."),
     times: bool = typer.Option(False, "--times", help="Show the time of each stage and layer."),
     draw: Path | None = typer.Option(None, "--draw", help="Write the picture with the boxes drawn into this PNG."),
@@ -27,16 +29,22 @@ def command(
 
     loaded = load_app(app)
     files = source_files(context.args, loaded)
-    if engine not in ENGINES:
+    if engine not in (None, *ENGINES):
         raise UserError(f"--engine {engine}: there are {', '.join(ENGINES)}")
-    if emulator not in ("own", "qemu"):
+    if emulator not in (None, "own", "qemu"):
         raise UserError(f"--emulator {emulator}: own or qemu")
+    if engine is not None and board != "host":
+        raise UserError(f"--engine {engine}: is for the host; leave out --board {board}, or --engine")
+    if emulator is not None and board == "host":
+        raise UserError(f"--emulator {emulator}: is for a board; say which, like --board mps2-an521")
+    if draw is not None and draw.suffix.lower() != ".png":
+        raise UserError(f"--draw {draw}: is written as a PNG; name it so: {draw.with_suffix('.png')}")
     with progress(f"running {loaded.name}") as advance:
         if board == "host":
-            report = run_on_host(loaded, files, engine=engine, crop=crop, advance=advance)
+            report = run_on_host(loaded, files, engine=engine or "native", crop=crop, advance=advance)
         else:
             read_sources(loaded, files, crop)  # before anything is compiled
-            report = run_on_board(build_firmware(loaded, board), files, emulator=emulator, crop=crop, advance=advance)
+            report = run_on_board(build_firmware(loaded, board), files, emulator=emulator or "own", crop=crop, advance=advance)
     if draw is not None:
         from synapticos.host.draw import draw_boxes
 
@@ -47,10 +55,11 @@ def command(
     if report.console:
         note(report.console.rstrip("\n"))
     for result in report.results:
-        print(f"{result.pipeline} {result.frame}: {_text(result.arrays)}")
+        print(f"{result.pipeline} {result.frame}: {_text(result.arrays)}".replace(": \n", ":\n"))
     if times:
         show_times(report)
-    note(f"{report.where}: {len(report.results)} results, digest {report.digest}")
+    count = len(report.results)
+    note(f"{report.where}: {count} result{'' if count == 1 else 's'}, digest {report.digest}")
     if draw is not None:
         note(f"wrote {draw}")
     return 0
@@ -86,6 +95,8 @@ def _text(arrays: list[Any]) -> str:
     texts = []
     for array in arrays:
         value = plain(array)
+        if isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
+            value = value[0]
         if isinstance(value, list) and value and isinstance(value[0], list):
             texts.append("".join(f"\n  {_row(row)}" for row in value[:20]) + (" ..." if len(value) > 20 else ""))
         elif isinstance(value, list) and value and isinstance(value[0], dict):
