@@ -3,6 +3,8 @@
 import os
 import re
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -222,3 +224,14 @@ def test_ctrl_c_ends_a_run(program):
         machine.run()
     timer.join()
     assert time.monotonic() - started < 5
+
+
+def test_no_emulator_is_said_with_the_way_out():
+    code = (
+        "import sys; sys.modules['unicorn'] = None\n"
+        "from synapticos.errors import UserError\n"
+        "try:\n    import synapticos.emulator\n"
+        "except UserError as error:\n    print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.startswith("the in-process emulator needs unicorn (") and "pip install unicorn" in done.stdout
