@@ -19,8 +19,9 @@ from synapticos.errors import UserError
 from synapticos.host.files import write_files
 from synapticos.toolchain import Toolchain
 
-# What no firmware of an app needs: pipelines composed while it runs, stages of the host, a backend but the processor.
-LEFT_OUT = {"COMPOSING": 0, "HOST_STAGES": 0, "ACCELERATOR": 0, "PIPELINE_NAME": 8, "LOG_ARGS": 1}
+# What no firmware of an app needs: pipelines composed while it runs, stages of the host, a backend but the processor,
+# calls for signal processing.
+LEFT_OUT = {"COMPOSING": 0, "HOST_STAGES": 0, "ACCELERATOR": 0, "DSP": 0, "PIPELINE_NAME": 8, "LOG_ARGS": 1}
 
 
 @dataclass

@@ -6,6 +6,7 @@ below with `Ptr` results are the published shapes of calls that in Python give a
 
 from synapticos.lang import *
 from synapticos.kernel import compose, infer, kernel, memory, models, npu, runtime, sched, tables
+from synapticos.kernel.dsp import calls
 from synapticos.kernel.kernel import Kernel
 from synapticos.kernel.model import ModelInfo
 from synapticos.kernel.models import model_get_by_name, model_register
@@ -66,6 +67,12 @@ EXPORTS = {
     "syn_hal_npu_get_output": npu.npu_get_output,
     "syn_hal_npu_suspend": npu.npu_suspend,
     "syn_hal_npu_resume": npu.npu_resume,
+    "syn_hal_dsp_init": calls.kernel_dsp_init,
+    "syn_hal_dsp_normalize_int8": calls.kernel_dsp_normalize_int8,
+    "syn_hal_dsp_softmax_f32": calls.kernel_dsp_softmax_f32,
+    "syn_hal_dsp_argmax": calls.kernel_dsp_argmax,
+    "syn_hal_dsp_fft_f32": calls.kernel_dsp_fft_f32,
+    "syn_hal_dsp_mat_mult_q15": calls.kernel_dsp_mat_mult_q15,
     "syn_model_register": api_model_register,
     "syn_model_unregister": models.model_unregister,
     "syn_model_get_info": models.model_get_info,

@@ -20,4 +20,5 @@ HOST_STAGES = param(u32, 1, max=1)  # 0: no stage waits for the host
 DEADLINES = param(u32, 1, max=1)  # 0: no job has a deadline
 MODEL_STATE = param(u32, 1, max=1)  # 0: no model keeps anything from run to run
 ACCELERATOR = param(u32, 1, max=1)  # 0: no backend holds one model at a time, or leaves outputs that it does not describe
+DSP = param(u32, 1, max=1)  # 0: no accelerators for signal processing are tried at boot, and no calls to them
 SYNC_TIMEOUT_MS = param(u32, 5000)  # how long `infer_run_sync` waits

@@ -10,6 +10,7 @@ from synapticos.kernel.arena import Arena
 from synapticos.kernel.backend import Npu
 from synapticos.kernel.capacity import COMPOSING, MAX_JOBS
 from synapticos.kernel.clock import Clock
+from synapticos.kernel.dsp.contract import Dsp
 from synapticos.kernel.job import CLASSES, Job
 from synapticos.kernel.log import Log
 from synapticos.kernel.model import Models
@@ -78,6 +79,7 @@ class Kernel:
     npu: Npu
     profile: Profile
     log: Log
+    dsp: Dsp
     board: u32  # the board's number, from here on engines may differ
     reserved_end: u32
     regions: Regions  # last

@@ -2,6 +2,7 @@
 
 from synapticos.lang import *
 from synapticos.kernel.capacity import LAYER_TIMES, MAX_JOBS, MAX_MODELS, PROFILING
+from synapticos.kernel.dsp.calls import kernel_dsp_init
 from synapticos.kernel.job import JobState
 from synapticos.kernel.kernel import Inside, Kernel
 from synapticos.kernel.memory import mem_init_pool
@@ -16,7 +17,7 @@ VERSION_TEXT = rom(b"0.4.0")
 
 @fn
 def kernel_init(kernel: Kernel, base: Ptr[u8] | None, size: u32, scratch: u32) -> Status:
-    """Bring a booted kernel up over an arena of `size` bytes: arena, accelerator, profiler.
+    """Bring a booted kernel up over an arena of `size` bytes: arena, accelerator, signal processing, profiler.
 
     An accelerator that an application has brought up is left as it is. A failed start leaves nothing half done.
     Returns OK; ALREADY if it is up; what `mem_init_pool` says.
@@ -25,6 +26,7 @@ def kernel_init(kernel: Kernel, base: Ptr[u8] | None, size: u32, scratch: u32) -
         return Status.ALREADY
     check(mem_init_pool(kernel, base, size, scratch))
     ignore(npu_init(kernel))
+    ignore(kernel_dsp_init(kernel))
     if PROFILING != 0:
         kernel.profile.enable()
     kernel.up = True
