@@ -373,3 +373,26 @@ def test_words_of_messages_are_found_by_number():
 @fn
 def refusing(note: Note, a: i32, b: u32) -> Status:
     return refuse(note, Status.NOMEM, f"{a} of {b} in {Status.NOMEM}, {b > 5}")
+
+
+def test_a_file_saved_during_a_build_is_not_tied_to_what_was_built(tmp_path, monkeypatch):
+    import os
+    import subprocess
+    import sys
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    app = tmp_path / "edited_app.py"
+    text = "from synapticos.lang import fn, u32\n\n\n@fn\ndef edited(n: u32) -> u32:\n    return n * {}\n"
+    app.write_text(text.format(2))
+    run = (
+        "import sys; sys.path.insert(0, sys.argv[1])\nimport edited_app\nfrom pathlib import Path\nfrom synapticos import toolchain\n"
+        "from synapticos.engine import Build\nshared = toolchain.Toolchain.shared\n"
+        "def slow(self, *a, **k):\n    if len(sys.argv) > 2:\n        Path(edited_app.__file__).write_text(sys.argv[2])\n    return shared(self, *a, **k)\n"
+        "toolchain.Toolchain.shared = slow\nprint(Build([edited_app.edited]).engine('native')(edited_app.edited, 5))\n"
+    )
+    environment = dict(os.environ, PYTHONDONTWRITEBYTECODE="1")
+    results = []
+    for extra in ([text.format(3)], []):
+        command = [sys.executable, "-c", run, str(tmp_path), *extra]
+        results.append(subprocess.run(command, capture_output=True, text=True, env=environment, check=True).stdout.strip())
+    assert results == ["10", "15"]

@@ -14,6 +14,7 @@ import json
 import linecache
 import os
 import sys
+import time
 from collections.abc import Callable
 from enum import Enum
 from pathlib import Path
@@ -47,7 +48,10 @@ def built(kind: str, build: Build, program: Callable[[], Program], parts: tuple[
         folder = toolchain.kept(known["name"])
         if folder is not None:
             return folder
+    seen = time.time_ns()
     checked = program()
+    sources = sorted({f.file for f in checked.functions} | _reached(build))
+    stamp = _stamp(sources, build)
     made = CWriter(checked, build.roots, checks=checks, jumps=False).run()
     made.files.update(words_files(checked))
     name = f"{kind}-" + toolchain.key(sorted((k, v) for k, v in made.files.items()), *parts)
@@ -59,9 +63,18 @@ def built(kind: str, build: Build, program: Callable[[], Program], parts: tuple[
         make(folder, made)
 
     folder = toolchain.cached(name, fill)
-    sources = sorted({f.file for f in checked.functions} | _reached(build))
-    _write(manifest, {"name": name, "sources": sources, "stamp": _stamp(sources, build)})
+    if not _edited(sources, seen):  # else the text that was compiled need not be the text that was hashed
+        _write(manifest, {"name": name, "sources": sources, "stamp": stamp})
     return folder
+
+
+def _edited(sources: list[str], since: int) -> bool:
+    """Whether a file was written after `since`, in ns since the epoch."""
+    for path in sources:
+        with contextlib.suppress(OSError):
+            if os.stat(path).st_mtime_ns >= since:
+                return True
+    return False
 
 
 def _read(path: Path) -> Any:
@@ -85,12 +98,13 @@ def _write(path: Path, content: Any) -> None:
 
 @functools.cache
 def _own_sources() -> str:
-    """A hash of the compiler and the kernel themselves."""
+    """A hash of the compilers (ours, and how C's are called), the kernel and the boards."""
     digest = hashlib.sha256()
-    for part in ("lang", "compiler", "engine", "kernel"):
-        for path in sorted((_PACKAGE / part).rglob("*.[ph]*")):
-            if path.suffix in (".py", ".h"):
-                digest.update(path.name.encode() + path.read_bytes())
+    paths = [_PACKAGE / "toolchain.py"]
+    for part in ("lang", "compiler", "engine", "kernel", "boards"):
+        paths += sorted(p for p in (_PACKAGE / part).rglob("*.[phc]*") if p.suffix in (".py", ".h", ".c"))
+    for path in paths:
+        digest.update(path.name.encode() + path.read_bytes())
     return digest.hexdigest()
 
 
