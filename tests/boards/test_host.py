@@ -27,12 +27,12 @@ void syn_panic(uint32_t, uint32_t) __attribute__((noreturn));
 void hal_exit(uint32_t, int32_t);
 uint32_t hal_critical_enter(uint32_t);
 void hal_critical_exit(uint32_t, uint32_t);
-int32_t host_call(void (*)(void *), void *, uint32_t *);
+int32_t host_call(void (*)(void *), void *, uint32_t *, uint32_t);
 void good(void *p); void bad(void *p); void leave(void *p); void count(void *p); void nested(void *p);
 void good(void *p) { *(uint32_t *)p += 1; }
 void bad(void *p) { *(uint32_t *)p += 1; syn_panic(3, 41); }
 void leave(void *p) { (void)p; hal_exit(0, -7); }
-void nested(void *p) { uint32_t told[2]; *(uint32_t *)p = (uint32_t)host_call(bad, p, told); if (told[1] == 41) syn_panic(5, 6); }
+void nested(void *p) { uint32_t told[2]; *(uint32_t *)p = (uint32_t)host_call(bad, p, told, 0); if (told[1] == 41) syn_panic(5, 6); }
 void count(void *p) {
     volatile uint32_t *n = p;
     for (uint32_t i = 0; i < 20000; i++) {
@@ -178,7 +178,7 @@ def test_a_checked_board_fails_on_request(tmp_path):
 def test_a_native_panic_or_exit_comes_back_to_the_caller(library):
     ffi, lib = library
     block, told = ffi.new("uint32_t[1]"), ffi.new("uint32_t[2]")
-    call = lambda name: lib.host_call(ffi.cast("void *", getattr(lib, name)), block, told)
+    call = lambda name: lib.host_call(ffi.cast("void *", getattr(lib, name)), block, told, 0)
     assert call("good") == 0
     assert call("bad") == 1 and list(told) == [3, 41]
     assert call("leave") == 2 and ffi.cast("int32_t", told[0]) == -7

@@ -396,3 +396,13 @@ def test_a_file_saved_during_a_build_is_not_tied_to_what_was_built(tmp_path, mon
         command = [sys.executable, "-c", run, str(tmp_path), *extra]
         results.append(subprocess.run(command, capture_output=True, text=True, env=environment, check=True).stdout.strip())
     assert results == ["10", "15"]
+
+
+def test_two_engines_of_one_library_have_a_console_each():
+    first, second = (Build([now]).engine("native") for _ in range(2))
+    second.board.now = 77
+    assert second(now) == 77
+    assert first.board.take_console() == b""
+    assert second.board.take_console() == b"now     77\n"
+    first.close()
+    second.close()

@@ -95,10 +95,10 @@ class NativeEngine(Engine):
         made, data = self.block(function, arguments)
         block = self.ffi.from_buffer("uint8_t[]", data)
         told = self.ffi.new("uint32_t[2]")
-        host_call, read = self.lib.host_call, self.reader(made)
+        host_call, read, board = self.lib.host_call, self.reader(made), self.board.number
 
         def call() -> Any:
-            why = host_call(symbol, block, told)
+            why = host_call(symbol, block, told, board)
             if why:
                 raise self._broken(why, told)
             return read(data)

@@ -25,7 +25,7 @@ void host_set_ticks(uint32_t board, uint32_t ticks);
 uint32_t host_take_console(uint32_t board, uint8_t *text, uint32_t n);
 void host_set_argument(uint32_t board, const uint8_t *text, uint32_t n);
 void host_set_folder(uint32_t board, const char *folder);
-int32_t host_call(void *function, void *block, uint32_t *told);
+int32_t host_call(void *function, void *block, uint32_t *told, uint32_t board);
 uint32_t hal_ticks(uint32_t board);
 """
 

@@ -35,9 +35,22 @@ void host_set_ticks(uint32_t board, uint32_t ticks);
 uint32_t host_take_console(uint32_t board, uint8_t *text, uint32_t n);
 void host_set_argument(uint32_t board, const uint8_t *text, uint32_t n);
 void host_set_folder(uint32_t board, const char *folder);
-int32_t host_call(void (*function)(void *), void *block, uint32_t *told);
+int32_t host_call(void (*function)(void *), void *block, uint32_t *told, uint32_t board);
 
+/* A thread's way out of a call that cannot go on, and the board that it called for. */
+typedef struct {
+    void *jump[5];
+    uint32_t *told;
+    int32_t why;
+    uint32_t board;
+} way_out;
+
+static __thread way_out *out;
+
+/* Board 0 is whichever board the caller of host_call named: code that knows of one board only asks for 0. */
 static host_board *get(uint32_t board) {
+    if (board == 0 && out != NULL)
+        board = out->board;
     return &boards[board % HOST_BOARDS];
 }
 
@@ -104,22 +117,14 @@ void host_set_folder(uint32_t board, const char *folder) {
         memcpy(b->folder, folder, n + 1);
 }
 
-/* A thread's way out of a call that cannot go on. */
-typedef struct {
-    void *jump[5];
-    uint32_t *told;
-    int32_t why;
-} way_out;
-
-static __thread way_out *out;
-
-/* Call a function that may panic or exit: 0 if it returned, 1 after a panic (told: file, line), 2 after an exit
+/* Call a function for a board that may panic or exit: 0 if it returned, 1 after a panic (told: file, line), 2 after an exit
    (told: code). What was on the stack is forgotten, so the state that it worked on is not to be used again. */
-int32_t host_call(void (*function)(void *), void *block, uint32_t *told) {
+int32_t host_call(void (*function)(void *), void *block, uint32_t *told, uint32_t board) {
     way_out *before = out;
     way_out mine;
     mine.told = told;
     mine.why = 0;
+    mine.board = board;
     out = &mine;
     if (__builtin_setjmp(mine.jump) == 0)
         function(block);
