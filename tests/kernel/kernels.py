@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
+
+import pytest
 
 from synapticos.kernel import api
 from synapticos.kernel.arena import Arena
@@ -157,6 +161,36 @@ class World:
 
     def __call__(self, name: str, *arguments: Any) -> Any:
         return self.e(self.names[name], self.kernel, *arguments)
+
+    @contextmanager
+    def interrupted(self, act: Callable[[], None]) -> Iterator[None]:
+        """`act()` before and after each critical section, as an interrupt or another thread would."""
+        if self.e.name != "checked":
+            pytest.skip("interrupts between two lines are played on checked Python")
+        board, within = self.e.board, []
+        enter, leave = board.critical_enter, board.critical_exit
+
+        def interrupt() -> None:
+            if not within:
+                within.append(True)
+                act()
+                within.clear()
+
+        def entered(number: int) -> int:
+            interrupt()
+            within.append(True)
+            return enter(number)
+
+        def left(number: int, state: int) -> None:
+            leave(number, state)
+            within.pop()
+            interrupt()
+
+        board.critical_enter, board.critical_exit = entered, left
+        try:
+            yield
+        finally:
+            board.critical_enter, board.critical_exit = enter, leave
 
     # Memory
 

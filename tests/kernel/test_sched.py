@@ -416,6 +416,20 @@ def test_an_aborted_host_stage_ends_when_the_host_is_done(w):
     assert w("infer_wait", wanted, 0) == Status.CANCELED
 
 
+@pytest.mark.parametrize("call", ["infer_cancel", "infer_abort"])
+def test_a_job_whose_host_stage_is_done_ends_once_whenever_it_is_cancelled(w, call):
+    w.hand_model()
+    pipe = w.pipeline(w.model(), (), (ON_HOST,))
+    job = w.submit(pipe, bytes(48))
+    w.run()
+    w("stage_take", job, w.e.new(StageCall))
+    w("stage_done", job, Status.OK, w.descriptor(13))
+    with w.interrupted(lambda: w(call, job)):
+        w.run()
+    assert w("infer_wait", job, 0) == (Status.OK if call == "infer_cancel" else Status.CANCELED)
+    assert w.kernel.unfinished == 0
+
+
 def test_an_error_is_told_to_the_callback_without_an_output(w):
     w.hand_model()
     pipe = w.pipeline(w.model(), (FAIL,))

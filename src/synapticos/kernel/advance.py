@@ -61,11 +61,7 @@ def fail(kernel: Kernel, job: Job, slot: u32, stage: u32, status: Status) -> Non
 def take_host_stage(kernel: Kernel, slot: u32) -> None:
     """The host has run a stage of this job and posted its status, and its tensor in `job.x[0]`."""
     job = kernel.jobs[slot]
-    state = hal.critical_enter(kernel.board)
     job.host = HostWork.NONE
-    job.state = JobState.SUSPENDED
-    kernel.ready = kernel.ready | bit(slot)
-    hal.critical_exit(kernel.board, state)
     status = job.status
     if status == Status.OK:
         status = end_stage(kernel, job, job.x[0])
@@ -74,6 +70,12 @@ def take_host_stage(kernel: Kernel, slot: u32) -> None:
         status = deliver(kernel, job, slot)
     if last or job.abort or status != Status.OK:
         end_job(kernel, slot, status)
+        return
+    # Until here the job is WAITING, which nobody cancels; an abort from now on ends it as it is picked.
+    state = hal.critical_enter(kernel.board)
+    job.state = JobState.SUSPENDED
+    kernel.ready = kernel.ready | bit(slot)
+    hal.critical_exit(kernel.board, state)
 
 
 @fn
