@@ -116,6 +116,24 @@ def test_a_running_job_cannot_be_cancelled_but_aborted(w):
     assert w.events() == [] and w.kernel.stats.cancelled == 1
 
 
+@pytest.mark.parametrize("detached, want", [(False, Status.ALREADY), (True, Status.NOENT)])
+def test_an_abort_that_comes_too_late_says_so(w, detached, want):
+    w.hand_model()
+    job = w.submit(w.pipeline(w.model(), (PASS,)), bytes(48))
+    w("kernel_poll")
+    if detached:
+        w("infer_detach", job)
+    sections = []
+
+    def ends_between():
+        sections.append(0)
+        if len(sections) == 2:  # after the look that found it running
+            w.run()
+
+    with w.interrupted(ends_between):
+        assert w("infer_abort", job) == want
+
+
 def test_wait_may_be_repeated_and_times_out(w):
     w.hand_model()
     pipe = w.pipeline(w.model(), (PASS,))

@@ -405,18 +405,23 @@ def infer_abort(kernel: Kernel, id: u32) -> Status:
     status = infer_cancel(kernel, id)
     if status != Status.BUSY:
         return status
+    status = Status.NOENT  # it may have ended since, and been read
     state = hal.critical_enter(kernel.board)
     slot = find_slot(kernel, id)
     if slot != MAX_JOBS:
         job = kernel.jobs[slot]
-        job.abort = True
-        if job.state == JobState.WAITING and job.host == HostWork.WANTED:
-            job.host = HostWork.NONE
-            job.state = JobState.SUSPENDED
-            kernel.ready = kernel.ready | bit(slot)
+        if job_finished(job):
+            status = Status.ALREADY
+        else:
+            status = Status.OK
+            job.abort = True
+            if job.state == JobState.WAITING and job.host == HostWork.WANTED:
+                job.host = HostWork.NONE
+                job.state = JobState.SUSPENDED
+                kernel.ready = kernel.ready | bit(slot)
     hal.critical_exit(kernel.board, state)
     hal.wake(kernel.board)
-    return Status.OK
+    return status
 
 
 @fn
