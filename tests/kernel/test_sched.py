@@ -4,7 +4,7 @@ import pytest
 from kernels import (
     BEST_EFFORT, EPHEMERAL, FAIL, INT8, NORMAL, NOTE_DONE, ON_HOST, PASS, REALTIME, RESUBMIT, stub_output,
 )  # fmt: skip
-from synapticos.kernel.job import JobParams, JobState
+from synapticos.kernel.job import HostWork, JobParams, JobState
 from synapticos.kernel.region import REGION_SHARED, Regions
 from synapticos.kernel.sched import Poll
 from synapticos.kernel.status import Status
@@ -432,6 +432,22 @@ def test_an_aborted_host_stage_ends_when_the_host_is_done(w):
     assert w("infer_abort", wanted) == Status.OK  # nobody has taken it
     w.run()
     assert w("infer_wait", wanted, 0) == Status.CANCELED
+
+
+def test_a_job_aborted_as_it_reaches_a_stage_of_the_host_never_asks_for_it(w):
+    w.hand_model()
+    job = w.submit(w.pipeline(w.model(), (ON_HOST,)), bytes(48))
+    answers = []
+
+    def abort():
+        if not answers and w.kernel.jobs[0].host == HostWork.WANTED:
+            answers.append(w("infer_abort", job))
+
+    with w.interrupted(abort):
+        assert w("kernel_poll") == (Poll.RAN, job)
+    assert answers == [Status.OK]
+    assert w("kernel_poll") == (Poll.RAN, job) and w("kernel_poll") == (Poll.IDLE, 0)
+    assert w("infer_wait", job, 0) == Status.CANCELED
 
 
 @pytest.mark.parametrize("call", ["infer_cancel", "infer_abort"])

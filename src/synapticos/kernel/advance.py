@@ -41,8 +41,11 @@ def advance(kernel: Kernel, job: Job, slot: u32, before: u32) -> None:
         fail(kernel, job, slot, number, status)
     elif HOST_STAGES != 0 and job.host == HostWork.WANTED:
         state = hal.critical_enter(kernel.board)
-        job.state = JobState.WAITING
-        kernel.ready = kernel.ready & ~bit(slot)
+        if job.abort:
+            job.host = HostWork.NONE  # it stays RUNNING, and ends as it is picked
+        else:
+            job.state = JobState.WAITING
+            kernel.ready = kernel.ready & ~bit(slot)
         hal.critical_exit(kernel.board, state)
     elif job.stage == pipeline.count:
         delivered = deliver(kernel, job, slot)
