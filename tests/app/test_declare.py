@@ -184,3 +184,56 @@ def test_importing_the_package_imports_nothing_else():
     code = "import sys, synapticos; print(sorted(m for m in sys.modules if m.startswith('synapticos.') or m == 'numpy'))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+WRONG = [
+    ("App", (5,), {}), ("App", ("a" * 100,), {}), ("App", ("a",), {"ram": True}), ("frames", ("s", 1), {}), ("frames", (None, (1,)), {}),
+    ("frames", ("s", (True, True)), {}), ("frames", ("s", (1 << 40,)), {}), ("frames", ("s", (1,)), {"file": 5}), ("camera", ("c", "5", 4, "yuyv"), {}),
+    ("camera", ("c", 4, 4, []), {}), ("model", ("m.tflite",), {"outputs": 3}), ("model", ("m.tflite",), {"outputs": "values"}),
+    ("model", ("m.tflite",), {"mean": "x"}), ("model", ("m.tflite",), {"std": 0}), ("model", (None,), {}), ("pipeline", ("p", None), {}), ("job", (None,), {}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("method", "given", "named"), WRONG)
+def test_a_value_of_the_wrong_type_is_refused_where_it_is_written(app, method, given, named):
+    refusal(App if method == "App" else getattr(app, method), *given, **named)
+
+
+@pytest.mark.parametrize(("what", "value"), [("deadline", 1 << 32), ("deadline", 1.5), ("every", "x"), ("every", True), ("priority", 2.0), ("late", [])])
+def test_a_jobs_times_are_what_the_kernel_can_count(app, detector, what, value):
+    assert what in refusal(app.job, detector, **{what: value})
+    assert app.job(detector, deadline=1.5 * 1000).deadline == 1500
+
+
+def test_jobs_end_where_the_kernels_slots_do(app, detector):
+    for _ in range(32):
+        app.job(detector)
+    assert "more than 32 jobs" in refusal(app.job, detector)
+
+
+def test_a_picture_too_large_to_decode_is_one_line(app, tmp_path):
+    import struct
+    import zlib
+
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    for side in (12_000, 60_000):
+        head = chunk(b"IHDR", struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0))
+        (tmp_path / "p.png").write_bytes(b"\x89PNG\r\n\x1a\n" + head + chunk(b"IDAT", zlib.compress(b"0")) + chunk(b"IEND", b""))
+        assert "no picture that can be read" in refusal(list, app.camera(f"c{side}", 4, 4).read(tmp_path / "p.png"))
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (b"raise ValueError('a\\nb')", "app.py:1: ValueError: a b"),
+        (b"raise ValueError", "app.py:1: ValueError"),
+        (b"raise GeneratorExit", "app.py:1: GeneratorExit"),
+        (b"import sys\nsys.exit(0)", "app.py:2: ends the program (SystemExit 0)"),
+        (b"x = 1\n\0", "app.py: "),
+    ],
+)
+def test_however_an_app_ends_is_one_line(tmp_path, text, told):
+    (tmp_path / "app.py").write_bytes(text + b"\n")
+    assert told in refusal(load_app, tmp_path / "app.py")

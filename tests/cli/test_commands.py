@@ -237,3 +237,45 @@ def test_ctrl_c_ends_a_run_without_a_traceback(tmp_path):
     out, err = running.communicate(timeout=30)
     assert running.returncode == 130, err
     assert "Traceback" not in err and not out
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_a_full_disk_behind_stdout_is_one_line(more):
+    command = [sys.executable, "-m", "synapticos", "model", "info", str(HELLO / "sine.tflite"), *more]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, "syn: no space left on device; not all was written\n")
+
+
+def test_a_terminal_without_the_letters_shows_others():
+    command = [sys.executable, "-m", "synapticos", "model", "info", str(HELLO / "sine.tflite")]
+    done = subprocess.run(command, capture_output=True, env=os.environ | {"PYTHONIOENCODING": "ascii"}, check=False)
+    assert done.returncode == 0 and not done.stderr
+
+
+def test_more_bad_input_is_one_line(syn, tmp_path):
+    sine = HELLO / "sine.tflite"
+    assert "is no regular file" in refusal(syn, "model", "info", tmp_path)
+    assert "cannot be made" in refusal(syn, "new", "/proc/foo")
+    assert "--max-step 0: at least 1" in refusal(syn, "model", "compile", sine, "--max-step", 0)
+    assert "there is no folder" in refusal(syn, "run", HELLO, "--draw", tmp_path / "no" / "x.png")
+    with open(tmp_path / "huge.tflite", "wb") as huge:
+        huge.truncate(3 << 30)
+    assert "more than a model may have" in refusal(syn, "model", "verify", tmp_path / "huge.tflite")
+
+
+def test_what_a_host_stage_raises_is_told_with_its_line(syn, tmp_path):
+    (tmp_path / "frames.bin").write_bytes(b"\x80")
+    (tmp_path / "app.py").write_text(
+        f"""import synapticos as syn
+app = syn.App("a")
+source = app.frames("x", (1, 1), "int8", file="frames.bin")
+sine = app.model({str(HELLO / "sine.tflite")!r})
+@syn.host_stage
+def half(x):
+    return x / {{}}
+app.job(app.pipeline("p", source).model(sine).stage(half))
+"""
+    )
+    assert "app.py:7: TypeError: " in refusal(syn, "run", tmp_path / "app.py")

@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import isfinite
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,25 +25,46 @@ LATE = {"run": 0, "skip": 1}
 us, ms, seconds = 1, 1_000, 1_000_000  # times are whole microseconds: 30 * ms
 MAX_STAGES = 8
 
-NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_]{0,22}$")
+MAX_JOBS, MAX_PIPELINES, MAX_MODELS = 32, 32, 16  # the most that `kernel/capacity` has room for
+MAX_TIME = 0xFFFFFFFF  # us: a u32 of the kernel
+
+NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_]{0,22}\Z")
 Channels = str
 PUBLISHED_RESIZE = [("stretch", "bilinear", rule, None) for rule in (None, "align_corners")]
 
 
 def check_name(name: str, what: str) -> str:
-    if not NAME.match(name):
+    if not isinstance(name, str) or not NAME.match(name):
         raise UserError(f'{what} "{name}": a name is a letter and up to 22 letters, digits or _ after it')
     return name
 
 
 def parse_bytes(text: str | int | None, what: str) -> int | None:
     """`192K`, `1M`, `4096` or a number, in bytes."""
-    if text is None or isinstance(text, int):
+    if text is None or (type(text) is int and text >= 0):
         return text
-    found = re.fullmatch(r"(\d+)\s*([KM]?)B?", text.strip(), re.IGNORECASE)
+    found = re.fullmatch(r"([0-9]{1,12})\s*([KM]?)B?", text.strip(), re.IGNORECASE) if isinstance(text, str) else None
     if not found:
         raise UserError(f'{what} "{text}": write bytes, or 192K, or 1M')
     return int(found[1]) * {"": 1, "K": 1024, "M": 1024 * 1024}[found[2].upper()]
+
+
+def _time(where: str, name: str, value: Any) -> int:
+    """Whole microseconds that the kernel can count; 1.5 * ms is whole."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not 0 <= value <= MAX_TIME or value != int(value):
+        raise UserError(f"{where}: {name} is whole microseconds from 0 to {MAX_TIME}, like 30 * syn.ms; not {value!r}")
+    return int(value)
+
+
+def _pixels(where: str, name: str, value: Any) -> Any:
+    """A number, or one for each channel in a tuple."""
+    values = list(value) if isinstance(value, tuple | list) else [value]
+    good = values and all(isinstance(v, int | float) and not isinstance(v, bool) and isfinite(v) for v in values)
+    if value is not None and (not good or (name == "std" and 0 in values)):
+        not_zero = " other than 0" if name == "std" else ""
+        raise UserError(f"{where}: {name} is a finite number{not_zero}, or a tuple of one for each channel, not {value!r}")
+    return tuple(values) if isinstance(value, tuple | list) else value
 
 
 @dataclass(eq=False)
@@ -70,6 +92,12 @@ class Pipeline:
         return self
 
     def _builtin(self, name: str, **config: Any) -> "Pipeline":
+        model = config.get("model")
+        if (model is not None or name == "normalize_quantize") and not isinstance(model, ModelFile):
+            raise UserError(f'pipeline "{self.name}": {name}: {model!r} is no model; m = app.model(...) gives one')
+        for flag in ("video", "any_class"):
+            if not isinstance(config.get(flag, False), bool):
+                raise UserError(f'pipeline "{self.name}": {name}: {flag} is True or False, not {config[flag]!r}')
         return self._add(builtin_step(self.name, name, self.specs, config))
 
     def fit(
@@ -77,7 +105,7 @@ class Pipeline:
         fill: int | tuple[int, ...] = 0, roi: tuple[int, int, int, int] | None = None,
     ) -> "Pipeline":  # fmt: skip
         """Resize, normalise and quantise a picture to what `model` wants. How it is resized: see `resize`."""
-        if (mode, method, coordinates, roi) in PUBLISHED_RESIZE:
+        if (mode, method, coordinates, roi) in PUBLISHED_RESIZE or not isinstance(model, ModelFile):
             return self._builtin("fit", model=model)
         width, height = model.input.shape[2:0:-1] if len(model.input.shape) == 4 else (0, 0)
         self.resize(width, height, mode=mode, method=method, coordinates=coordinates, fill=fill, roi=roi)
@@ -199,7 +227,6 @@ class App:
         self.jobs: list[JobDecl] = []
 
     def _source(self, source: sources.Source) -> Any:
-        check_name(source.name, "source")
         if source.name in self.sources:
             raise UserError(f'source "{source.name}": declared twice; give one another name')
         self.sources[source.name] = source
@@ -209,6 +236,7 @@ class App:
         self, name: str, shape: tuple[int, ...], dtype: Any = "int8", *, file: str | Path | None = None
     ) -> sources.Frames:
         """Raw tensors, one after the other, from a file."""
+        check_name(name, "source")
         return self._source(sources.Frames(name, sources.spec(name, shape, dtype), self._path(file)))
 
     def camera(
@@ -216,6 +244,7 @@ class App:
     ) -> sources.Camera:
         """Pictures: `"rgb"`, `"bgr"` or `"grey"`, a byte a channel, or rgb565, rgb565_swapped, yuyv, uyvy (`.colour` turns
         these into others). On the host and in an emulator: image files."""
+        check_name(name, "source")
         return self._source(sources.Camera(name, sources.camera_spec(name, width, height, pixels), self._path(file), pixels))
 
     def model(
@@ -231,18 +260,35 @@ class App:
         """A network. `outputs` gives its output tensors names of your own; `mean` and `std` say what pixels it was trained
         on, `features` what sound (`syn.librosa(...)`; a MODEL.features.json beside the file says it too)."""
         path = self._path(file)
-        assert path is not None
+        if path is None:
+            raise UserError('app.model(None): which file? A .tflite or .onnx beside the app: app.model("network.tflite")')
         name = check_name(name or re.sub(r"\W", "_", path.stem)[:23], "model")
+        where = f'model "{name}"'
+        if outputs is not None:
+            if not isinstance(outputs, tuple | list):
+                raise UserError(f'{where}: outputs is a tuple of names, like ("values",), not {outputs!r}')
+            outputs = tuple(outputs)
+            if not all(isinstance(n, str) for n in outputs):
+                raise UserError(f"{where}: outputs is a tuple of names, not {outputs!r}")
+        if features is not None and not isinstance(features, dict):
+            raise UserError(f"{where}: features is what syn.librosa(...) gives, not {features!r}")
+        mean, std = _pixels(where, "mean", mean), _pixels(where, "std", std)
         if any(m.name == name for m in self.models):
             raise UserError(f'model "{name}": declared twice; give one another name: app.model(..., name="other")')
+        if len(self.models) == MAX_MODELS:
+            raise UserError(f"{where}: more than {MAX_MODELS} models in one app")
         model = ModelFile(path, name, outputs, mean, std, features)
         self.models.append(model)
         return model
 
     def pipeline(self, name: str, source: sources.Source) -> Pipeline:
         check_name(name, "pipeline")
+        if not isinstance(source, sources.Source):
+            raise UserError(f'pipeline "{name}": {source!r} is no source; there is app.camera(...) and app.frames(...)')
         if name in self.pipelines:
             raise UserError(f'pipeline "{name}": declared twice; give one another name')
+        if len(self.pipelines) == MAX_PIPELINES:
+            raise UserError(f'pipeline "{name}": more than {MAX_PIPELINES} pipelines in one app')
         self.pipelines[name] = Pipeline(self, name, source)
         return self.pipelines[name]
 
@@ -250,13 +296,16 @@ class App:
         self, pipeline: Pipeline, *, priority: int = NORMAL, every: int = 0, deadline: int = 0, late: str = "run"
     ) -> JobDecl:
         """Run `pipeline` for each thing its source gives, or `every` so many microseconds."""
+        if not isinstance(pipeline, Pipeline) or pipeline.app is not self:
+            raise UserError(f"job: {getattr(pipeline, 'name', repr(pipeline))} is no pipeline of this app; app.pipeline(name, source) begins one")
         where = f'job of "{pipeline.name}"'
-        if priority not in PRIORITIES:
+        if len(self.jobs) == MAX_JOBS:
+            raise UserError(f"{where}: more than {MAX_JOBS} jobs; give one pipeline one job")
+        if type(priority) is not int or priority not in PRIORITIES:
             raise UserError(f"{where}: priority is syn.REALTIME, syn.NORMAL or syn.BEST_EFFORT")
-        if late not in LATE:
+        if not isinstance(late, str) or late not in LATE:
             raise UserError(f'{where}: late is "run" or "skip", not "{late}"')
-        if every < 0 or deadline < 0:
-            raise UserError(f"{where}: every and deadline are microseconds, 0 or more")
+        every, deadline = _time(where, "every", every), _time(where, "deadline", deadline)
         if not pipeline.has_model:
             raise UserError(f'{where}: the pipeline has no model; add .model(...)')
         self.jobs.append(JobDecl(pipeline, priority, every, deadline, late))
@@ -264,7 +313,12 @@ class App:
 
     def _path(self, file: str | Path | None) -> Path | None:
         """Relative to the app's own file, so an app runs from any folder."""
-        return None if file is None else self.folder / Path(file).expanduser()
+        if file is None:
+            return None
+        try:
+            return self.folder / Path(file).expanduser()
+        except (TypeError, RuntimeError) as error:  # no path, or a home that nobody has
+            raise UserError(f"file {file!r}: is no path ({error})") from None
 
 
 def _caller_folder() -> Path:

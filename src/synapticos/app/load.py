@@ -14,6 +14,8 @@ def load_app(path: str | Path) -> App:
     file = Path(path)
     if file.is_dir():
         file = file / "app.py"
+    if file.exists() and not file.is_file():
+        raise UserError(f"{path}: is no regular file; give the app's file or its folder")
     if not file.is_file():
         raise UserError(f"{path}: no such file; syn new NAME writes an app to start from")
     name = f"synapticos_app_{file.resolve().parent.name}_{file.stem}".replace("-", "_")
@@ -29,16 +31,29 @@ def load_app(path: str | Path) -> App:
             raise
         raise UserError(_at(error, file)) from None
     except SyntaxError as error:
-        place = file if error.filename == str(file.resolve()) else error.filename
-        raise UserError(f"{place}:{error.lineno}: {error.msg}") from None
-    except Exception as error:
-        if Path(traceback.extract_tb(error.__traceback__)[-1].filename).is_relative_to(Path(__file__).parents[1]):
-            raise  # ours
-        raise UserError(f"{_place(error, file)}: {type(error).__name__}: {error}") from error
+        place = file if error.filename in (None, str(file.resolve())) else error.filename
+        raise UserError(f"{place}:{error.lineno}: {error.msg}" if error.lineno else f"{place}: {error.msg}") from None
+    except KeyboardInterrupt:
+        raise
+    except SystemExit as error:
+        raise UserError(f"{_place(error, file)}: ends the program (SystemExit {error.code}); an app only declares what there is") from None
+    except BaseException as error:
+        raise mistake(error, path) from error
     apps = list({id(v): v for v in vars(module).values() if isinstance(v, App)}.values())
     if len(apps) != 1:
         raise UserError(f"{path}: declares {len(apps)} apps; it needs one: app = syn.App(...)")
     return apps[0]
+
+
+def mistake(error: BaseException, path: str | Path) -> BaseException:
+    """What to raise for an error out of the app at `path`: one line with its place, or itself where it is ours."""
+    file = Path(path)
+    file = file / "app.py" if file.is_dir() else file
+    passed = [f.filename for f in traceback.extract_tb(error.__traceback__)]
+    if isinstance(error, UserError) or str(file.resolve()) not in passed or Path(passed[-1]).is_relative_to(Path(__file__).parents[1]):
+        return error
+    text = " ".join(str(error).split())
+    return UserError(f"{_place(error, file)}: {type(error).__name__}{f': {text}' if text else ''}")
 
 
 def _place(error: BaseException, file: Path) -> str:

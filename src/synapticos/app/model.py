@@ -35,6 +35,8 @@ class ModelFile:
     def graph(self) -> Any:
         from synapticos import importers
 
+        if self.path.exists() and not self.path.is_file():
+            raise UserError(f'model "{self.name}": {self.path}: is no regular file; give a .tflite or .onnx')
         if not self.path.is_file():
             raise UserError(f'model "{self.name}": {self.path}: no such file')
         return importers.load(self.path)

@@ -24,7 +24,7 @@ PIXEL_BYTES = dict(zip(PIXELS, (1, 3, 3, 4, 2, 2, 2, 2)))
 
 
 def _choice(where: str, name: str, value: Any, choices: dict[str, int]) -> int:
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         raise UserError(f"{where}: {name} is {', '.join(choices)}, not {value!r}")
     return choices[value]
 

@@ -73,14 +73,17 @@ def write_skeleton(folder: Path, model: Path | None) -> list[Path]:
             input_type=network.input.dtype,
             output_names="".join(f'"{n}", ' for n in _names(len(network.outputs))).rstrip(" " if len(network.outputs) == 1 else ", "),
         )
-        folder.mkdir(parents=True)
+        try:
+            folder.mkdir(parents=True)
+        except OSError as error:
+            raise UserError(f"{folder}: cannot be made ({(error.strerror or str(error)).lower()}); name another folder") from None
         try:
             shutil.copyfile(network.path, folder / network.path.name)
             (folder / "frames.bin").write_bytes(b"".join(f.tobytes() for f in frames))
             (folder / "app.py").write_text(text)
-        except OSError:
+        except OSError as error:
             shutil.rmtree(folder, ignore_errors=True)
-            raise
+            raise UserError(f"{folder}: cannot be written ({(error.strerror or str(error)).lower()})") from None
     return [folder / "app.py", folder / network.path.name, folder / "frames.bin"]
 
 

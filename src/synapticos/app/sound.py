@@ -67,6 +67,10 @@ def _description(where: str, given: dict[str, Any]) -> Description:
     description = agree(where, (f'model "{getattr(model, "name", "")}"', own), ("the pipeline", stated))
     if description is None:
         raise UserError(f"{where}: how was the model trained? app.model(..., features=syn.librosa(...)), or a file {beside(Path('MODEL')).name}")
+    try:
+        pack(FeatureConfig, **description)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UserError(f"{where}: {description!r} is no description of features, like syn.librosa(...): {error}") from None
     return description
 
 

@@ -3,6 +3,7 @@
 A source is data; `read` gives its frames on the host, and what it gives is what an emulated board is fed.
 """
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,9 @@ from synapticos.app.spec import DTYPES, WIDTHS, Spec
 from synapticos.errors import UserError
 
 CAMERA_PIXELS = {"rgb": 3, "grey": 1, "gray": 1, "bgr": 3, "rgb565": 2, "rgb565_swapped": 2, "yuyv": 2, "uyvy": 2}  # bytes
+
+MAX_PIXELS = 64_000_000  # of a picture file
+MAX_BYTES = 1 << 30  # of one frame: the kernel counts in u32
 
 
 @dataclass(eq=False)
@@ -29,6 +33,8 @@ class Source:
         file = file or self.file
         if file is None:
             raise UserError(f'source "{self.name}": no file; say --{self.name} FILE, or file= in the app')
+        if file.exists() and not file.is_file():
+            raise UserError(f'source "{self.name}": {file}: is no regular file')
         if not file.is_file():
             raise UserError(f'source "{self.name}": {file}: no such file')
         return file
@@ -61,9 +67,11 @@ def load_picture(path: Path, spec: Spec, name: str, crop: bool) -> np.ndarray:
 
     _, height, width, channels = spec.shape
     try:
-        with Image.open(path) as opened:
+        with warnings.catch_warnings(action="ignore", category=Image.DecompressionBombWarning), Image.open(path) as opened:
+            if opened.width * opened.height > MAX_PIXELS:
+                raise ValueError(f"{opened.width} x {opened.height} are more than {MAX_PIXELS:,} pixels")
             picture = opened.convert("L" if channels == 1 else "RGB")
-    except (UnidentifiedImageError, OSError, ValueError) as error:
+    except (UnidentifiedImageError, Image.DecompressionBombError, OSError, ValueError, SyntaxError) as error:
         raise UserError(f'source "{name}": {path}: no picture that can be read ({error})'.replace("\n", " ")) from None
     if picture.size != (width, height):
         if not crop:
@@ -104,15 +112,19 @@ def spec(name: str, shape: tuple[int, ...], dtype: Any) -> Spec:
     word = WIDTHS.get(word, word)
     if word not in DTYPES or word == "score":
         raise UserError(f'source "{name}": there are no frames of {word}; there are {", ".join(WIDTHS)}')
-    if not 1 <= len(shape) <= 4 or any(not isinstance(n, int) or n < 1 for n in shape):
-        raise UserError(f'source "{name}": shape {shape}: one to four whole numbers from 1 on')
-    return Spec(name, tuple(shape), word)
+    if not isinstance(shape, tuple | list) or not 1 <= len(shape) <= 4 or any(type(n) is not int or n < 1 for n in shape):
+        raise UserError(f'source "{name}": shape {shape!r}: one to four whole numbers from 1 on, like (1, 8)')
+    made = Spec(name, tuple(shape), word)
+    if made.bytes > MAX_BYTES:
+        raise UserError(f'source "{name}": shape {shape!r}: {made.bytes:,} bytes are more than a frame may have ({MAX_BYTES:,})')
+    return made
 
 
 def camera_spec(name: str, width: int, height: int, pixels: str) -> Spec:
-    channels = CAMERA_PIXELS.get(pixels)
+    channels = CAMERA_PIXELS.get(pixels) if isinstance(pixels, str) else None
     if channels is None:
         raise UserError(f'camera "{name}": pixels are {", ".join(CAMERA_PIXELS)}, not "{pixels}"')
+    made = spec(name, (1, height, width, channels), "uint8")
     if pixels in ("yuyv", "uyvy") and width % 2:
         raise UserError(f'camera "{name}": {pixels} has pixels in pairs; {width} is odd')
-    return spec(name, (1, height, width, channels), "uint8")
+    return made

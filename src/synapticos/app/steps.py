@@ -184,7 +184,7 @@ def _nms(where: str, x: Spec, given: dict[str, Any]) -> tuple[Spec, dict[str, An
 def _suppress(where: str, x: Spec, given: dict[str, Any]) -> tuple[Spec, dict[str, Any]]:
     output, config = _nms(where, x, given)
     ways = {None: 0, "linear": 1, "gaussian": 2}
-    if given["soft"] not in ways:
+    if not isinstance(given["soft"], str | None) or given["soft"] not in ways:
         raise UserError(f"{where}: soft is linear or gaussian, not {given['soft']!r}")
     sigma = _real(where, "sigma", given["sigma"])
     if sigma <= 0 or (given["soft"] and config["score_threshold"] < 0):

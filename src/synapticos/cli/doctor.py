@@ -34,7 +34,8 @@ def command(
         if not there:
             things.append({"name": f"compiler for {target}", "version": None, "for": what, "get": f"apt install {package}, or {toolchain.INSTALL}"})
     for package in ("unicorn", "numpy"):
-        things.append({"name": package, "version": importlib.metadata.version(package), "for": "the in-process emulator" if package == "unicorn" else "arrays", "get": ""})
+        things.append({"name": package, "version": _package(package), "for": "the in-process emulator" if package == "unicorn" else "arrays", "get": ""})
+        things[-1]["get"] = "" if things[-1]["version"] else f"pip install {package}"
     for program, (what, how) in PROGRAMS.items():
         version = _version(program)
         things.append({"name": program, "version": version, "for": what, "get": "" if version else how})
@@ -49,6 +50,13 @@ def command(
         if freed:
             note(f"{freed:,} bytes deleted")
     return 0 if ready else 1
+
+
+def _package(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
 def _version(program: str) -> str | None:

@@ -29,8 +29,7 @@ def info(
     from synapticos.app.declare import parse_bytes
     from synapticos.model import draw
 
-    if not file.is_file():
-        raise UserError(f"{file}: no such file")
+    need_file(file)
     if optimize not in ("default", "none"):
         raise UserError(f"--optimize {optimize}: default or none")
     room = parse_bytes(ram, "--ram")
@@ -73,6 +72,11 @@ def compile_file(
     if optimize not in ("default", "none"):
         raise UserError(f"--optimize {optimize}: default or none")
     how = "none" if optimize == "none" else "default"
+    if max_step is not None and max_step < 1:
+        raise UserError(f"--max-step {max_step}: at least 1")
+    if answers < 0:
+        raise UserError(f"--answers {answers}: 0 or more")
+    need_file(file)
     room = parse_bytes(ram, "--ram")
     graph = importers.load(file)
     made = model.compile_model(graph, optimize=how, ram=room, max_step=max_step)  # type: ignore[arg-type]
@@ -145,8 +149,21 @@ def diff(
     return 0 if found.same else 1
 
 
+def need_file(file: Path) -> None:
+    if file.exists() and not file.is_file():
+        raise UserError(f"{file}: is no regular file; give a .tflite, .onnx or .synm")
+    if not file.is_file():
+        raise UserError(f"{file}: no such file")
+
+
 def read_file(file: Path) -> bytes:
+    from synapticos.importers import MAX_FILE
+
+    need_file(file)
     try:
+        size = file.stat().st_size
+        if size > MAX_FILE:
+            raise UserError(f"{file}: {size} bytes are more than a model may have ({MAX_FILE}); give a smaller model")
         return file.read_bytes()
     except OSError as error:
         raise UserError(f"{file}: cannot be read ({error.strerror})") from None

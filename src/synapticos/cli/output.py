@@ -9,6 +9,12 @@ from typing import Any
 import numpy as np
 
 
+def one_line(text: str, most: int = 1000) -> str:
+    """Text that a user's file or name has had a part in, as one line of which the beginning and the end are kept."""
+    text = " ".join(text.split())
+    return text if len(text) <= most else f"{text[: most * 2 // 3]} ... {text[-most // 4 :]}"
+
+
 def fail(text: str, as_json: bool = False) -> int:
     """Bad input: one line on stderr (compiler messages bring lines of their own), JSON on stdout if asked for."""
     if as_json:

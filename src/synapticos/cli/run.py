@@ -1,5 +1,6 @@
 """`syn run APP`: execute an app on this machine, or as firmware in an emulator."""
 
+import importlib
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,9 @@ def command(
     as_json: bool = typer.Option(False, "--json", help="Print everything as JSON."),
 ) -> int:
     """Run an app: each job, for every frame of its source."""
-    from synapticos.app.load import load_app
+    from synapticos import boards
+    from synapticos.app.load import load_app, mistake
+    from synapticos.boards import qemu
     from synapticos.host.execute import ENGINES, read_sources, run_on_board, run_on_host
     from synapticos.host.firmware import build_firmware
 
@@ -39,12 +42,23 @@ def command(
         raise UserError(f"--emulator {emulator}: is for a board; say which, like --board mps2-an521")
     if draw is not None and draw.suffix.lower() != ".png":
         raise UserError(f"--draw {draw}: is written as a PNG; name it so: {draw.with_suffix('.png')}")
-    with progress(f"running {loaded.name}") as advance:
-        if board == "host":
-            report = run_on_host(loaded, files, engine=engine or "native", crop=crop, advance=advance)
-        else:
-            read_sources(loaded, files, crop)  # before anything is compiled
-            report = run_on_board(build_firmware(loaded, board), files, emulator=emulator or "own", crop=crop, advance=advance)
+    if draw is not None and not draw.absolute().parent.is_dir():
+        raise UserError(f"--draw {draw}: there is no folder {draw.parent}")
+    target = None if board == "host" else boards.find(board)
+    missing = qemu.missing(target) if emulator == "qemu" else None
+    if missing is not None:
+        raise UserError(f"--emulator qemu: {missing}; the emulator of our own needs nothing: leave --emulator out")
+    if engine == "cortex-m" or board != "host":
+        importlib.import_module("synapticos.emulator")  # says what it lacks before anything is compiled
+    try:
+        with progress(f"running {loaded.name}") as advance:
+            if board == "host":
+                report = run_on_host(loaded, files, engine=engine or "native", crop=crop, advance=advance)
+            else:
+                read_sources(loaded, files, crop)
+                report = run_on_board(build_firmware(loaded, board), files, emulator=emulator or "own", crop=crop, advance=advance)
+    except Exception as error:  # a host stage of the app's
+        raise mistake(error, app) from error
     if draw is not None:
         from synapticos.host.draw import draw_boxes
 
