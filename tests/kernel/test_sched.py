@@ -134,6 +134,28 @@ def test_an_abort_that_comes_too_late_says_so(w, detached, want):
         assert w("infer_abort", job) == want
 
 
+def test_a_job_aborted_in_its_last_step_is_counted_once(w):
+    """As cancelled, with no deadline missed and no profile, wherever between the step and the end the abort comes."""
+    for at in range(4):
+        w("kernel_boot", 0)
+        assert w("kernel_init", w.memory, 8192, 1024) == Status.OK
+        pipe, sections, aborted = w.simple(), [], []
+        job = w.submit(pipe, bytes(48), NORMAL, deadline=1)
+        w.e.board.advance(10)
+
+        def abort():
+            if w.kernel.jobs[0].stage == 1:
+                sections.append(0)
+                if len(sections) == at + 1:
+                    aborted.append(w("infer_abort", job) == Status.OK)
+
+        with w.interrupted(abort):
+            w.run()
+        stats = w.kernel.stats
+        assert stats.cancelled == sum(aborted) and stats.done == stats.misses[NORMAL] == 1 - sum(aborted)
+        assert w("prof_get_stage", 0)[0] == (Status.NOENT if sum(aborted) else Status.OK)
+
+
 def test_wait_may_be_repeated_and_times_out(w):
     w.hand_model()
     pipe = w.pipeline(w.model(), (PASS,))
