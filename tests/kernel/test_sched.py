@@ -156,6 +156,20 @@ def test_a_job_aborted_in_its_last_step_is_counted_once(w):
         assert w("prof_get_stage", 0)[0] == (Status.NOENT if sum(aborted) else Status.OK)
 
 
+def test_a_job_that_is_freed_while_it_is_read_is_no_longer_there(w):
+    pipe, reads = w.simple(), []
+    job = w.submit(pipe, bytes(48))
+    w.run()
+
+    def freed():
+        reads.append(0)
+        if len(reads) == 2:  # after the look that found it
+            w("infer_detach", job)
+
+    with w.interrupted(freed):
+        assert w("infer_read", job, 0, w.e.array(u8, 16), 16)[0] == Status.NOENT
+
+
 def test_wait_may_be_repeated_and_times_out(w):
     w.hand_model()
     pipe = w.pipeline(w.model(), (PASS,))

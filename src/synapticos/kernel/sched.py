@@ -317,13 +317,18 @@ def infer_state(kernel: Kernel, id: u32) -> JobState:
 @fn
 def outcome(kernel: Kernel, id: u32) -> tuple[bool, Status]:
     """Has the job ended and its callback returned, and how? An unknown job has ended with NOENT."""
+    over = True
+    status = Status.NOENT
+    state = hal.critical_enter(kernel.board)
     slot = find_slot(kernel, id)
-    if slot == MAX_JOBS:
-        return True, Status.NOENT
-    job = kernel.jobs[slot]
-    if not job_finished(job) or not job.announced:
-        return False, Status.INPROGRESS
-    return True, job.status
+    if slot != MAX_JOBS:
+        job = kernel.jobs[slot]
+        status = job.status
+        if not job_finished(job) or not job.announced:
+            over = False
+            status = Status.INPROGRESS
+    hal.critical_exit(kernel.board, state)
+    return over, status
 
 
 @fn
@@ -476,25 +481,28 @@ def infer_output(kernel: Kernel, id: u32, index: u32, out: Tensor) -> Status:
 
     Returns OK; NOENT for no such job or output; BUSY if it is not finished; the job's error.
     """
+    status = Status.NOENT
+    state = hal.critical_enter(kernel.board)
     slot = find_slot(kernel, id)
-    if slot == MAX_JOBS:
-        return Status.NOENT
-    job = kernel.jobs[slot]
-    if not job_finished(job):
-        return Status.BUSY
-    if job.status != Status.OK:
-        return job.status
-    if index >= job.inputs:
-        return Status.NOENT
-    copy(out, job.x[index])
-    return Status.OK
+    if slot != MAX_JOBS:
+        job = kernel.jobs[slot]
+        if not job_finished(job):
+            status = Status.BUSY
+        elif job.status != Status.OK:
+            status = job.status
+        elif index < job.inputs:
+            copy(out, job.x[index])
+            status = Status.OK
+    hal.critical_exit(kernel.board, state)
+    return status
 
 
 @fn
 def infer_read(kernel: Kernel, id: u32, index: u32, data: Ptr[u8], room: u32) -> tuple[Status, u32]:
     """Copy output `index` of a job to `data`; the job stays. The second result is the bytes that it has.
 
-    Returns what `infer_output` does; MSGSIZE if `room` is too small, and nothing is copied.
+    Returns what `infer_output` does, NOENT too if somebody else frees the slot meanwhile: the bytes copied may be
+    another job's then; MSGSIZE if `room` is too small, and nothing is copied.
     """
     x = local(Tensor)
     status = infer_output(kernel, id, index, x)
@@ -506,16 +514,19 @@ def infer_read(kernel: Kernel, id: u32, index: u32, data: Ptr[u8], room: u32) ->
     if source is None:
         return Status.INVAL, 0
     move(data, source, x.size)
+    check(infer_output(kernel, id, index, x))
     return Status.OK, x.size
 
 
 @fn
 def infer_error_at(kernel: Kernel, id: u32) -> tuple[u32, u32]:
     """Stage and layer that ended a job in ERROR; 0 and 0 for any other."""
+    at: u32 = 0
+    state = hal.critical_enter(kernel.board)
     slot = find_slot(kernel, id)
-    if slot == MAX_JOBS:
-        return 0, 0
-    at = kernel.jobs[slot].error_at
+    if slot != MAX_JOBS:
+        at = kernel.jobs[slot].error_at
+    hal.critical_exit(kernel.board, state)
     return at >> 16, at & 0xFFFF
 
 
