@@ -170,6 +170,32 @@ def test_a_job_that_is_freed_while_it_is_read_is_no_longer_there(w):
         assert w("infer_read", job, 0, w.e.array(u8, 16), 16)[0] == Status.NOENT
 
 
+def test_a_wait_while_another_thread_polls_leaves_the_kernels_clock_alone(w):
+    job = w.submit(w.simple(), bytes(48))
+    held, sections = [], []
+
+    def the_other_thread():
+        sections.append(0)
+        if len(sections) == 3:  # the wait has begun, and has not polled
+            w.kernel.inside = 1
+            w.e.board.advance(5000)
+            held.append(int(w.kernel.clock.ticks))
+
+    with w.interrupted(the_other_thread):
+        assert w("infer_wait", job, 1) == Status.AGAIN
+    assert held == [int(w.kernel.clock.ticks)]
+    w.kernel.inside = 0
+
+
+def test_poll_is_left_inside_a_critical_section(w):
+    pipe, inside = w.simple(), []
+    for _ in range(2):  # with a step, and with nothing to do
+        with w.interrupted(lambda: inside.append(int(w.kernel.inside))):
+            w("kernel_poll")
+        assert inside[-2:] == [1, 0]
+        w.submit(pipe, bytes(48))
+
+
 def test_wait_may_be_repeated_and_times_out(w):
     w.hand_model()
     pipe = w.pipeline(w.model(), (PASS,))

@@ -13,10 +13,11 @@ from synapticos.kernel import hal
 from synapticos.kernel.advance import CALLBACKS, CallbackFn, advance, free_slot, release_job, take_host_stage  # noqa: F401
 from synapticos.kernel.bits import bit, lowest_bit
 from synapticos.kernel.capacity import COMPOSING, DEADLINES, HOST_STAGES, MAX_JOBS, PROFILING
+from synapticos.kernel.clock import Clock
 from synapticos.kernel.job import (
     CLASSES, FREE_FRAME, NEVER, HostWork, Job, JobParams, JobState, goes_before, job_begun, job_clear, job_finished,
 )  # fmt: skip
-from synapticos.kernel.kernel import Inside, Kernel, kernel_time
+from synapticos.kernel.kernel import Inside, Kernel
 from synapticos.kernel.pipeline import PipelineState
 from synapticos.kernel.region import REGION_ARENA, REGION_INPUT, REGION_OUTPUT
 from synapticos.kernel.run import fill_call
@@ -194,7 +195,7 @@ def kernel_poll(kernel: Kernel) -> tuple[Poll, u32]:
         take_posted(kernel, posted, now)
     slot = pick(kernel)
     if slot == MAX_JOBS:
-        kernel.inside = Inside.NOTHING
+        leave_poll(kernel)
         wanted = host_wanted(kernel)
         if wanted != 0:
             return Poll.HOST, wanted
@@ -206,10 +207,19 @@ def kernel_poll(kernel: Kernel) -> tuple[Poll, u32]:
     taken = dispatch(kernel, job, slot, id)
     if taken:
         advance(kernel, job, slot, now)
-    kernel.inside = Inside.NOTHING
-    if HOST_STAGES != 0 and taken and job.host == HostWork.WANTED and job.id == id:
+    wants_host = HOST_STAGES != 0 and taken and job.host == HostWork.WANTED and job.id == id
+    leave_poll(kernel)
+    if wants_host:
         return Poll.HOST, id
     return Poll.RAN, id
+
+
+@fn
+def leave_poll(kernel: Kernel) -> None:
+    """Another thread may poll now. The section lets it see all that this one has written."""
+    state = hal.critical_enter(kernel.board)
+    kernel.inside = Inside.NOTHING
+    hal.critical_exit(kernel.board, state)
 
 
 @fn(inline=False)
@@ -343,9 +353,11 @@ def infer_wait(kernel: Kernel, id: u32, timeout_ms: u32) -> Status:
         return status
     if kernel.inside != Inside.NOTHING:
         return Status.BUSY
-    start = kernel_time(kernel)
+    start = hal.ticks(kernel.board)
+    rate = hal.tick_rate(kernel.board)
+    clock = local(Clock)  # its own: the kernel's is that of the thread in `poll`, which may be another
+    clock.start(start, rate)
     limit = u64(timeout_ms) * 1000
-    spent: u64 = 0
     waiting = True
     while waiting:
         answer, job = kernel_poll(kernel)
@@ -358,8 +370,9 @@ def infer_wait(kernel: Kernel, id: u32, timeout_ms: u32) -> Status:
             after = hal.ticks(kernel.board)
             if before == after:
                 return Status.AGAIN
-        now = kernel_time(kernel)
-        spent = now - start
+        now = hal.ticks(kernel.board)
+        clock.update(now)
+        spent = clock.us()
         waiting = spent < limit
     return Status.AGAIN
 
