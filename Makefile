@@ -44,7 +44,7 @@ demo: $(VENV)/.toolchain
 	@$(BIN)/python examples/face_detection/demo.py $(ARGS)
 
 test: $(VENV)/.dev
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
 
 lint: $(VENV)/.dev
 	@$(BIN)/ruff check .

@@ -176,13 +176,7 @@ def end_stage(kernel: Kernel, job: Job, y: Tensor) -> Status:
     room = job.y_room
     if y.size > room:
         return refuse(kernel.note, Status.FBIG, f"stage {job.stage} says it wrote {y.size} bytes and had room for {room}")
-    if y.ndim == 0 or y.ndim > MAX_DIMS:
-        return refuse(kernel.note, Status.INVAL, f"stage {job.stage} left a tensor of {y.ndim} dimensions")
-    fits, size = shape_bytes(y.shape, y.ndim, y.dtype)
-    if fits != Status.OK or size > y.size:
-        return refuse(kernel.note, Status.INVAL, f"stage {job.stage} left {y.size} bytes in a shape of {size}")
-    for i in range(u32(y.ndim), MAX_DIMS):
-        y.shape[i] = 0
+    check(check_shape(kernel, job, y))
     x = job.x[0]
     copy(x, y)
     x.offset = job.y_at
@@ -193,6 +187,22 @@ def end_stage(kernel: Kernel, job: Job, y: Tensor) -> Status:
     job.inputs = 1
     job.buffer = room
     job.stage += 1
+    return Status.OK
+
+
+@fn(inline=False)
+def check_shape(kernel: Kernel, job: Job, y: Tensor) -> Status:
+    """Does the size that a stage or a backend left hold the shape that it states? Clears the shape's unused entries.
+
+    Returns OK; INVAL for a shape that promises more than the size.
+    """
+    if y.ndim == 0 or y.ndim > MAX_DIMS:
+        return refuse(kernel.note, Status.INVAL, f"stage {job.stage} left a tensor of {y.ndim} dimensions")
+    fits, size = shape_bytes(y.shape, y.ndim, y.dtype)
+    if fits != Status.OK or size > y.size:
+        return refuse(kernel.note, Status.INVAL, f"stage {job.stage} left {y.size} bytes in a shape of {size}")
+    for i in range(u32(y.ndim), MAX_DIMS):
+        y.shape[i] = 0
     return Status.OK
 
 
@@ -375,8 +385,9 @@ def end_model(kernel: Kernel, job: Job, model: Model, m: ModelMemory) -> Status:
         y.offset += job.frame_at
         y.region = u8(REGION_ARENA)
         y.lifetime = Lifetime.EPHEMERAL
-    if ACCELERATOR != 0 and need.raw:
-        declare_output(job.x[0], model)
+        if ACCELERATOR != 0 and need.raw and i == 0:
+            declare_output(y, model)
+        check(check_shape(kernel, job, y))
     job.inputs = u8(need.outputs)
     job.buffer = job.frame_bytes
     job.frame_bytes = 0
