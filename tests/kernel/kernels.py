@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
+
+import pytest
 
 from synapticos.kernel import api
 from synapticos.kernel.arena import Arena
+from synapticos.kernel.backend import Need
+from synapticos.kernel.container import ModelMemory, Quant
 from synapticos.kernel.cpu_backend import CPU_BACKEND
 from synapticos.kernel.job import JobDone, JobParams
 from synapticos.kernel.kernel import Kernel, kernel_boot
 from synapticos.kernel.memory import mem_init_pool
 from synapticos.kernel.model import ModelInfo
 from synapticos.kernel.models import model_set_payload
+from synapticos.kernel.npu import BACKEND_CAPS, BACKEND_CLEAR, BACKEND_LOAD, BACKEND_NEED, BACKEND_OUTPUT, BACKEND_RUN, BACKEND_STEP
 from synapticos.kernel.pipeline import APP_STAGE, HOST_STAGE
 from synapticos.kernel.region import REGION_ARENA, Regions
 from synapticos.kernel.run import APP_STAGES
 from synapticos.kernel.runtime import prof_get_layer_ticks, prof_get_stage
 from synapticos.kernel.sched import CALLBACKS, infer_error_at, infer_get_result, infer_submit, sched_quiesce, sched_release
 from synapticos.kernel.status import Status
+from synapticos.kernel.stub import stub_caps, stub_load, stub_need, stub_run, stub_step
+from synapticos.kernel.stub import stub_output as stub_output_of
 from synapticos.kernel.tensor import StageCall, Tensor
 from synapticos.lang import *
 
@@ -129,8 +138,39 @@ def read_and_resubmit(kernel: Kernel, done: JobDone) -> None:
         kernel.log.write(2, id, 0, 0, 0, 0, 0)
 
 
+@fn
+def odd_need(m: ModelMemory, need: Need) -> None:
+    stub_need(m, need)
+    need.frame_bytes = 64
+    need.persistent_bytes = 64
+    need.input_bytes = 48
+    need.raw = False
+
+
+@fn
+def odd_output(m: ModelMemory, i: u32, y: Tensor, quant: Quant) -> Status:
+    """Ten bytes; how many dimensions it says, and how large the first, are the payload's first two bytes."""
+    check(stub_output_of(m, i, y, quant))
+    y.ndim = m.container[0]
+    y.shape[0] = m.container[1]
+    return Status.OK
+
+
+@fn
+def odd_clear(m: ModelMemory) -> Status:
+    """Fails if the payload's third byte is not 0."""
+    if m.container[2] != 0:
+        return Status.IO
+    return Status.OK
+
+
+ODD = 2  # a backend that remembers, and states what it likes
 NOTE_DONE, RESUBMIT = 1, 2
-TABLES = {APP_STAGES: [pass_through, failing, boasting, misshapen, halving, dirty, counting], CALLBACKS: [note_done, read_and_resubmit], **CPU_BACKEND}
+BACKENDS = {
+    BACKEND_CAPS: stub_caps, BACKEND_LOAD: stub_load, BACKEND_NEED: odd_need, BACKEND_STEP: stub_step, BACKEND_RUN: stub_run,
+    BACKEND_OUTPUT: odd_output, BACKEND_CLEAR: odd_clear,
+}  # fmt: skip
+TABLES = {APP_STAGES: [pass_through, failing, boasting, misshapen, halving, dirty, counting], CALLBACKS: [note_done, read_and_resubmit], **{t: [*CPU_BACKEND[t], row] for t, row in BACKENDS.items()}}
 ROOTS = (
     *dict.fromkeys([
         *api.EXPORTS.values(), *Arena.__kernel_methods__.values(), Regions.set, mem_init_pool, model_set_payload, prof_get_stage,
@@ -150,6 +190,8 @@ class World:
         self.kept: list[Any] = []  # memory that the kernel was told of
         self.kernel = engine.new(Kernel)
         self.memory = engine.array(u8, arena)
+        for one in getattr(engine, "each", [engine]):
+            one.board.now = 0  # engines are shared by tests: what another did to the clock is not this one's
         board = getattr(getattr(engine, "board", None), "number", 0)
         engine(kernel_boot, self.kernel, board)
         if up:
@@ -157,6 +199,36 @@ class World:
 
     def __call__(self, name: str, *arguments: Any) -> Any:
         return self.e(self.names[name], self.kernel, *arguments)
+
+    @contextmanager
+    def interrupted(self, act: Callable[[], None]) -> Iterator[None]:
+        """`act()` before and after each critical section, as an interrupt or another thread would."""
+        if self.e.name != "checked":
+            pytest.skip("interrupts between two lines are played on checked Python")
+        board, within = self.e.board, []
+        enter, leave = board.critical_enter, board.critical_exit
+
+        def interrupt() -> None:
+            if not within:
+                within.append(True)
+                act()
+                within.clear()
+
+        def entered(number: int) -> int:
+            interrupt()
+            within.append(True)
+            return enter(number)
+
+        def left(number: int, state: int) -> None:
+            leave(number, state)
+            within.pop()
+            interrupt()
+
+        board.critical_enter, board.critical_exit = entered, left
+        try:
+            yield
+        finally:
+            board.critical_enter, board.critical_exit = enter, leave
 
     # Memory
 

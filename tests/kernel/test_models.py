@@ -3,7 +3,7 @@
 import zlib
 
 import pytest
-from kernels import INT8, stub_output
+from kernels import INT8, ODD, PASS, stub_output
 from synapticos.kernel.model import ModelInfo
 from synapticos.kernel.status import Status
 from synapticos.lang import u8, u32
@@ -14,8 +14,8 @@ def named(w, name):
     return w("api_model_get_by_name", w.e.array(u8, name.encode().ljust(32, b"\0")), out), out[0]
 
 
-def attach(w, handle, payload=b"model" * 20, crc=None):
-    assert w("model_set_data", handle, w.keep(w.e.array(u8, payload)), len(payload), 0) == Status.OK
+def attach(w, handle, payload=b"model" * 20, crc=None, backend=0):
+    assert w("model_set_data", handle, w.keep(w.e.array(u8, payload)), len(payload), backend) == Status.OK
     if crc is not None:
         assert w("model_set_crc", handle, crc) == Status.OK
 
@@ -209,3 +209,11 @@ def test_a_models_state_is_cleared_on_demand(w):
     attach(w, handle)
     w("model_load", handle)
     assert w("model_clear_state", handle) == Status.OK
+
+
+@pytest.mark.parametrize("ndim, first, want", [(1, 10, Status.OK), (1, 11, Status.INVAL), (0, 10, Status.INVAL), (5, 1, Status.INVAL), (200, 1, Status.INVAL)])
+def test_what_a_backend_says_of_its_output_is_checked(w, ndim, first, want):
+    handle = w.model()
+    attach(w, handle, bytes([ndim, first, 0, 0]), backend=ODD)
+    assert w("model_load", handle) == Status.OK
+    assert ask(w, w.pipeline(handle, (), (PASS,))) == want

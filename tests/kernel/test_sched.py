@@ -4,7 +4,7 @@ import pytest
 from kernels import (
     BEST_EFFORT, EPHEMERAL, FAIL, INT8, NORMAL, NOTE_DONE, ON_HOST, PASS, REALTIME, RESUBMIT, stub_output,
 )  # fmt: skip
-from synapticos.kernel.job import JobParams, JobState
+from synapticos.kernel.job import HostWork, JobParams, JobState
 from synapticos.kernel.region import REGION_SHARED, Regions
 from synapticos.kernel.sched import Poll
 from synapticos.kernel.status import Status
@@ -114,6 +114,86 @@ def test_a_running_job_cannot_be_cancelled_but_aborted(w):
     w.run()
     assert waits(w, [job, other]) == [Status.CANCELED, Status.OK]
     assert w.events() == [] and w.kernel.stats.cancelled == 1
+
+
+@pytest.mark.parametrize("detached, want", [(False, Status.ALREADY), (True, Status.NOENT)])
+def test_an_abort_that_comes_too_late_says_so(w, detached, want):
+    w.hand_model()
+    job = w.submit(w.pipeline(w.model(), (PASS,)), bytes(48))
+    w("kernel_poll")
+    if detached:
+        w("infer_detach", job)
+    sections = []
+
+    def ends_between():
+        sections.append(0)
+        if len(sections) == 2:  # after the look that found it running
+            w.run()
+
+    with w.interrupted(ends_between):
+        assert w("infer_abort", job) == want
+
+
+def test_a_job_aborted_in_its_last_step_is_counted_once(w):
+    """As cancelled, with no deadline missed and no profile, wherever between the step and the end the abort comes."""
+    for at in range(4):
+        w("kernel_boot", 0)
+        assert w("kernel_init", w.memory, 8192, 1024) == Status.OK
+        pipe, sections, aborted = w.simple(), [], []
+        job = w.submit(pipe, bytes(48), NORMAL, deadline=1)
+        w.e.board.advance(10)
+
+        def abort():
+            if w.kernel.jobs[0].stage == 1:
+                sections.append(0)
+                if len(sections) == at + 1:
+                    aborted.append(w("infer_abort", job) == Status.OK)
+
+        with w.interrupted(abort):
+            w.run()
+        stats = w.kernel.stats
+        assert stats.cancelled == sum(aborted) and stats.done == stats.misses[NORMAL] == 1 - sum(aborted)
+        assert w("prof_get_stage", 0)[0] == (Status.NOENT if sum(aborted) else Status.OK)
+
+
+def test_a_job_that_is_freed_while_it_is_read_is_no_longer_there(w):
+    pipe, reads = w.simple(), []
+    job = w.submit(pipe, bytes(48))
+    w.run()
+
+    def freed():
+        reads.append(0)
+        if len(reads) == 2:  # after the look that found it
+            w("infer_detach", job)
+
+    with w.interrupted(freed):
+        assert w("infer_read", job, 0, w.e.array(u8, 16), 16)[0] == Status.NOENT
+
+
+def test_a_wait_while_another_thread_polls_leaves_the_kernels_clock_alone(w):
+    job = w.submit(w.simple(), bytes(48))
+    held, sections = [], []
+
+    def the_other_thread():
+        sections.append(0)
+        if len(sections) == 3:  # the wait has begun, and has not polled
+            w.kernel.inside = 1
+            w.e.board.advance(5000)
+            held.append(int(w.kernel.clock.ticks))
+
+    with w.interrupted(the_other_thread):
+        assert w("infer_wait", job, 1) == Status.AGAIN
+    assert held == [int(w.kernel.clock.ticks)]
+    w.kernel.inside = 0
+
+
+def test_poll_is_left_inside_a_critical_section(w):
+    pipe, inside = w.simple(), []
+    for _ in range(2):  # with a step, and with nothing to do
+        with w.interrupted(lambda: inside.append(int(w.kernel.inside))):
+            w("kernel_poll")
+        assert inside[-2:] == [1, 0]
+        w.submit(pipe, bytes(48))
 
 
 def test_wait_may_be_repeated_and_times_out(w):
@@ -414,6 +494,36 @@ def test_an_aborted_host_stage_ends_when_the_host_is_done(w):
     assert w("infer_abort", wanted) == Status.OK  # nobody has taken it
     w.run()
     assert w("infer_wait", wanted, 0) == Status.CANCELED
+
+
+def test_a_job_aborted_as_it_reaches_a_stage_of_the_host_never_asks_for_it(w):
+    w.hand_model()
+    job = w.submit(w.pipeline(w.model(), (ON_HOST,)), bytes(48))
+    answers = []
+
+    def abort():
+        if not answers and w.kernel.jobs[0].host == HostWork.WANTED:
+            answers.append(w("infer_abort", job))
+
+    with w.interrupted(abort):
+        assert w("kernel_poll") == (Poll.RAN, job)
+    assert answers == [Status.OK]
+    assert w("kernel_poll") == (Poll.RAN, job) and w("kernel_poll") == (Poll.IDLE, 0)
+    assert w("infer_wait", job, 0) == Status.CANCELED
+
+
+@pytest.mark.parametrize("call", ["infer_cancel", "infer_abort"])
+def test_a_job_whose_host_stage_is_done_ends_once_whenever_it_is_cancelled(w, call):
+    w.hand_model()
+    pipe = w.pipeline(w.model(), (), (ON_HOST,))
+    job = w.submit(pipe, bytes(48))
+    w.run()
+    w("stage_take", job, w.e.new(StageCall))
+    w("stage_done", job, Status.OK, w.descriptor(13))
+    with w.interrupted(lambda: w(call, job)):
+        w.run()
+    assert w("infer_wait", job, 0) == (Status.OK if call == "infer_cancel" else Status.CANCELED)
+    assert w.kernel.unfinished == 0
 
 
 def test_an_error_is_told_to_the_callback_without_an_output(w):

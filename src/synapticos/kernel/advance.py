@@ -41,8 +41,11 @@ def advance(kernel: Kernel, job: Job, slot: u32, before: u32) -> None:
         fail(kernel, job, slot, number, status)
     elif HOST_STAGES != 0 and job.host == HostWork.WANTED:
         state = hal.critical_enter(kernel.board)
-        job.state = JobState.WAITING
-        kernel.ready = kernel.ready & ~bit(slot)
+        if job.abort:
+            job.host = HostWork.NONE  # it stays RUNNING, and ends as it is picked
+        else:
+            job.state = JobState.WAITING
+            kernel.ready = kernel.ready & ~bit(slot)
         hal.critical_exit(kernel.board, state)
     elif job.stage == pipeline.count:
         delivered = deliver(kernel, job, slot)
@@ -61,11 +64,7 @@ def fail(kernel: Kernel, job: Job, slot: u32, stage: u32, status: Status) -> Non
 def take_host_stage(kernel: Kernel, slot: u32) -> None:
     """The host has run a stage of this job and posted its status, and its tensor in `job.x[0]`."""
     job = kernel.jobs[slot]
-    state = hal.critical_enter(kernel.board)
     job.host = HostWork.NONE
-    job.state = JobState.SUSPENDED
-    kernel.ready = kernel.ready | bit(slot)
-    hal.critical_exit(kernel.board, state)
     status = job.status
     if status == Status.OK:
         status = end_stage(kernel, job, job.x[0])
@@ -74,6 +73,12 @@ def take_host_stage(kernel: Kernel, slot: u32) -> None:
         status = deliver(kernel, job, slot)
     if last or job.abort or status != Status.OK:
         end_job(kernel, slot, status)
+        return
+    # Until here the job is WAITING, which nobody cancels; an abort from now on ends it as it is picked.
+    state = hal.critical_enter(kernel.board)
+    job.state = JobState.SUSPENDED
+    kernel.ready = kernel.ready | bit(slot)
+    hal.critical_exit(kernel.board, state)
 
 
 @fn
@@ -85,7 +90,7 @@ def end_job(kernel: Kernel, slot: u32, status: Status) -> None:
     """
     job = kernel.jobs[slot]
     pipeline = kernel.pipelines.items[job.pipeline]
-    finish_times(kernel, job, pipeline)
+    late = finish_times(kernel, job, pipeline)
     done = local(JobDone)
     job_id = job.id
     state = hal.critical_enter(kernel.board)
@@ -94,12 +99,20 @@ def end_job(kernel: Kernel, slot: u32, status: Status) -> None:
     if aborted:
         job.state = JobState.CANCELLED
         job.status = Status.CANCELED
+        kernel.stats.cancelled = wrap(u32, kernel.stats.cancelled + 1)
     elif status == Status.OK:
         job.state = JobState.DONE
         kernel.stats.done = wrap(u32, kernel.stats.done + 1)
     else:
         job.state = JobState.ERROR
         kernel.stats.errors = wrap(u32, kernel.stats.errors + 1)
+    if late and not aborted:
+        kernel.stats.misses[job.priority] = wrap(u32, kernel.stats.misses[job.priority] + 1)
+    if PROFILING != 0 and kernel.profile.enabled:
+        if aborted:
+            job.times.job = 0
+        elif job.stage == pipeline.count:
+            kernel.profile.finish(job.times)
     if status != Status.OK or aborted:
         job.inputs = 0
         if job.frame != FREE_FRAME:
@@ -164,22 +177,17 @@ def free_slot(kernel: Kernel, job: Job, slot: u32) -> None:
 
 
 @fn
-def finish_times(kernel: Kernel, job: Job, pipeline: Pipeline) -> None:
-    """Work out the job's profile, count it and a missed deadline."""
+def finish_times(kernel: Kernel, job: Job, pipeline: Pipeline) -> bool:
+    """Work out the job's profile. Has it missed its deadline?"""
     if DEADLINES != 0 or PROFILING != 0:
         now = hal.ticks(kernel.board)
         kernel.clock.update(now)
-    if job.abort:
-        kernel.stats.cancelled = wrap(u32, kernel.stats.cancelled + 1)
-        return
     late = False
     if DEADLINES != 0 and job.deadline_us != NEVER:
         time = kernel.clock.us()
         late = time > job.deadline_us
-    if late:
-        kernel.stats.misses[job.priority] = wrap(u32, kernel.stats.misses[job.priority] + 1)
     if PROFILING == 0 or not kernel.profile.enabled:
-        return
+        return late
     times = job.times
     times.preprocess = 0
     times.npu = 0
@@ -198,5 +206,4 @@ def finish_times(kernel: Kernel, job: Job, pipeline: Pipeline) -> None:
             times.npu = times.stage[i]
         else:
             times.postprocess = add_ticks(times.postprocess, times.stage[i])
-    if job.stage == pipeline.count:
-        kernel.profile.finish(times)
+    return late

@@ -13,10 +13,11 @@ from synapticos.kernel import hal
 from synapticos.kernel.advance import CALLBACKS, CallbackFn, advance, free_slot, release_job, take_host_stage  # noqa: F401
 from synapticos.kernel.bits import bit, lowest_bit
 from synapticos.kernel.capacity import COMPOSING, DEADLINES, HOST_STAGES, MAX_JOBS, PROFILING
+from synapticos.kernel.clock import Clock
 from synapticos.kernel.job import (
     CLASSES, FREE_FRAME, NEVER, HostWork, Job, JobParams, JobState, goes_before, job_begun, job_clear, job_finished,
 )  # fmt: skip
-from synapticos.kernel.kernel import Inside, Kernel, kernel_time
+from synapticos.kernel.kernel import Inside, Kernel
 from synapticos.kernel.pipeline import PipelineState
 from synapticos.kernel.region import REGION_ARENA, REGION_INPUT, REGION_OUTPUT
 from synapticos.kernel.run import fill_call
@@ -194,7 +195,7 @@ def kernel_poll(kernel: Kernel) -> tuple[Poll, u32]:
         take_posted(kernel, posted, now)
     slot = pick(kernel)
     if slot == MAX_JOBS:
-        kernel.inside = Inside.NOTHING
+        leave_poll(kernel)
         wanted = host_wanted(kernel)
         if wanted != 0:
             return Poll.HOST, wanted
@@ -206,10 +207,19 @@ def kernel_poll(kernel: Kernel) -> tuple[Poll, u32]:
     taken = dispatch(kernel, job, slot, id)
     if taken:
         advance(kernel, job, slot, now)
-    kernel.inside = Inside.NOTHING
-    if HOST_STAGES != 0 and taken and job.host == HostWork.WANTED and job.id == id:
+    wants_host = HOST_STAGES != 0 and taken and job.host == HostWork.WANTED and job.id == id
+    leave_poll(kernel)
+    if wants_host:
         return Poll.HOST, id
     return Poll.RAN, id
+
+
+@fn
+def leave_poll(kernel: Kernel) -> None:
+    """Another thread may poll now. The section lets it see all that this one has written."""
+    state = hal.critical_enter(kernel.board)
+    kernel.inside = Inside.NOTHING
+    hal.critical_exit(kernel.board, state)
 
 
 @fn(inline=False)
@@ -317,13 +327,18 @@ def infer_state(kernel: Kernel, id: u32) -> JobState:
 @fn
 def outcome(kernel: Kernel, id: u32) -> tuple[bool, Status]:
     """Has the job ended and its callback returned, and how? An unknown job has ended with NOENT."""
+    over = True
+    status = Status.NOENT
+    state = hal.critical_enter(kernel.board)
     slot = find_slot(kernel, id)
-    if slot == MAX_JOBS:
-        return True, Status.NOENT
-    job = kernel.jobs[slot]
-    if not job_finished(job) or not job.announced:
-        return False, Status.INPROGRESS
-    return True, job.status
+    if slot != MAX_JOBS:
+        job = kernel.jobs[slot]
+        status = job.status
+        if not job_finished(job) or not job.announced:
+            over = False
+            status = Status.INPROGRESS
+    hal.critical_exit(kernel.board, state)
+    return over, status
 
 
 @fn
@@ -338,9 +353,11 @@ def infer_wait(kernel: Kernel, id: u32, timeout_ms: u32) -> Status:
         return status
     if kernel.inside != Inside.NOTHING:
         return Status.BUSY
-    start = kernel_time(kernel)
+    start = hal.ticks(kernel.board)
+    rate = hal.tick_rate(kernel.board)
+    clock = local(Clock)  # its own: the kernel's is that of the thread in `poll`, which may be another
+    clock.start(start, rate)
     limit = u64(timeout_ms) * 1000
-    spent: u64 = 0
     waiting = True
     while waiting:
         answer, job = kernel_poll(kernel)
@@ -353,8 +370,9 @@ def infer_wait(kernel: Kernel, id: u32, timeout_ms: u32) -> Status:
             after = hal.ticks(kernel.board)
             if before == after:
                 return Status.AGAIN
-        now = kernel_time(kernel)
-        spent = now - start
+        now = hal.ticks(kernel.board)
+        clock.update(now)
+        spent = clock.us()
         waiting = spent < limit
     return Status.AGAIN
 
@@ -405,18 +423,23 @@ def infer_abort(kernel: Kernel, id: u32) -> Status:
     status = infer_cancel(kernel, id)
     if status != Status.BUSY:
         return status
+    status = Status.NOENT  # it may have ended since, and been read
     state = hal.critical_enter(kernel.board)
     slot = find_slot(kernel, id)
     if slot != MAX_JOBS:
         job = kernel.jobs[slot]
-        job.abort = True
-        if job.state == JobState.WAITING and job.host == HostWork.WANTED:
-            job.host = HostWork.NONE
-            job.state = JobState.SUSPENDED
-            kernel.ready = kernel.ready | bit(slot)
+        if job_finished(job):
+            status = Status.ALREADY
+        else:
+            status = Status.OK
+            job.abort = True
+            if job.state == JobState.WAITING and job.host == HostWork.WANTED:
+                job.host = HostWork.NONE
+                job.state = JobState.SUSPENDED
+                kernel.ready = kernel.ready | bit(slot)
     hal.critical_exit(kernel.board, state)
     hal.wake(kernel.board)
-    return Status.OK
+    return status
 
 
 @fn
@@ -471,25 +494,28 @@ def infer_output(kernel: Kernel, id: u32, index: u32, out: Tensor) -> Status:
 
     Returns OK; NOENT for no such job or output; BUSY if it is not finished; the job's error.
     """
+    status = Status.NOENT
+    state = hal.critical_enter(kernel.board)
     slot = find_slot(kernel, id)
-    if slot == MAX_JOBS:
-        return Status.NOENT
-    job = kernel.jobs[slot]
-    if not job_finished(job):
-        return Status.BUSY
-    if job.status != Status.OK:
-        return job.status
-    if index >= job.inputs:
-        return Status.NOENT
-    copy(out, job.x[index])
-    return Status.OK
+    if slot != MAX_JOBS:
+        job = kernel.jobs[slot]
+        if not job_finished(job):
+            status = Status.BUSY
+        elif job.status != Status.OK:
+            status = job.status
+        elif index < job.inputs:
+            copy(out, job.x[index])
+            status = Status.OK
+    hal.critical_exit(kernel.board, state)
+    return status
 
 
 @fn
 def infer_read(kernel: Kernel, id: u32, index: u32, data: Ptr[u8], room: u32) -> tuple[Status, u32]:
     """Copy output `index` of a job to `data`; the job stays. The second result is the bytes that it has.
 
-    Returns what `infer_output` does; MSGSIZE if `room` is too small, and nothing is copied.
+    Returns what `infer_output` does, NOENT too if somebody else frees the slot meanwhile: the bytes copied may be
+    another job's then; MSGSIZE if `room` is too small, and nothing is copied.
     """
     x = local(Tensor)
     status = infer_output(kernel, id, index, x)
@@ -501,16 +527,19 @@ def infer_read(kernel: Kernel, id: u32, index: u32, data: Ptr[u8], room: u32) ->
     if source is None:
         return Status.INVAL, 0
     move(data, source, x.size)
+    check(infer_output(kernel, id, index, x))
     return Status.OK, x.size
 
 
 @fn
 def infer_error_at(kernel: Kernel, id: u32) -> tuple[u32, u32]:
     """Stage and layer that ended a job in ERROR; 0 and 0 for any other."""
+    at: u32 = 0
+    state = hal.critical_enter(kernel.board)
     slot = find_slot(kernel, id)
-    if slot == MAX_JOBS:
-        return 0, 0
-    at = kernel.jobs[slot].error_at
+    if slot != MAX_JOBS:
+        at = kernel.jobs[slot].error_at
+    hal.critical_exit(kernel.board, state)
     return at >> 16, at & 0xFFFF
 
 
