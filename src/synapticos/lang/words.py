@@ -319,16 +319,8 @@ def struct(cls: Any) -> Any:
     cls.__kernel_struct__ = True
     cls.__kernel_methods__ = methods
     cls.__kernel_place__ = Place(1)
-    cls.__kernel_line__ = _class_line(cls)
     cls.layout = classmethod(layout)
     return cls
-
-
-def _class_line(cls: type) -> int:
-    try:
-        return inspect.getsourcelines(cls)[1]
-    except (OSError, TypeError):
-        return 0
 
 
 def snake(name: str) -> str:
