@@ -35,7 +35,7 @@ class CProgram:
 
 @dataclass
 class Thunk:
-    """Layout of a call's argument block: after two words for a panic (file + 1, line), parameters, then results."""
+    """Layout of a call's argument block: parameters, then results."""
 
     symbol: str
     parameters: list[tuple[Type, int]]
@@ -66,7 +66,7 @@ def is_word(kind: Type) -> bool:
 
 def thunk(program: Program, function: Function) -> Thunk:
     parameters, result = program.signature(function)
-    at = 8
+    at = 0
     blocks: list[list[tuple[Type, int]]] = [[], []]
     results: list[Type] = [] if result is VOID else list(result.items) if isinstance(result, TupleType) else [result]
     for which, kinds in enumerate(([t for _, t in parameters], results)):
@@ -75,17 +75,15 @@ def thunk(program: Program, function: Function) -> Thunk:
             at = -(-at // size) * size
             blocks[which].append((kind, at))
             at += size
-    return Thunk(function.c_name + "_thunk", blocks[0], blocks[1], -(-at // 8) * 8)
+    return Thunk(function.c_name + "_thunk", blocks[0], blocks[1], max(-(-at // 8) * 8, 8))
 
 
 class CWriter:
     """Emits one program."""
 
-    def __init__(self, program: Program, roots: list[Function], checks: bool = False, thunks: bool = True,
-                 jumps: bool = True, blobs: dict[Any, bytes] | None = None) -> None:  # fmt: skip
-        self.program, self.roots, self.thunks, self.jumps = program, roots, thunks, jumps
+    def __init__(self, program: Program, roots: list[Function], checks: bool = False, thunks: bool = True) -> None:
+        self.program, self.roots, self.thunks = program, roots, thunks
         self.names = Names(program, checks)
-        self.blobs = blobs or {}
         self.out = CProgram()
 
     def run(self) -> CProgram:
@@ -277,13 +275,11 @@ class CWriter:
 
     def thunk_file(self) -> str:
         out = ["/* One function a root, its arguments and results in one block, the same on every engine. */", '#include "program.h"', ""]
-        if self.jumps:
-            out += ["extern __thread void *syn_jump[5];", "extern __thread uint32_t syn_panicked[2];", ""]
         for root in self.roots:
             made = thunk(self.program, root)
             self.out.thunks[root.c_name] = made
             name = root.c_name
-            fields = ["uint32_t panicked[2];"]
+            fields = [] if made.parameters or made.results else ["uint64_t nothing;"]
             for i, (kind, _) in enumerate(made.parameters):
                 fields.append(f"{'uint64_t' if is_word(kind) else ctype(kind)} p{i};")
             for i, (kind, _) in enumerate(made.results):
@@ -303,11 +299,9 @@ class CWriter:
             else:
                 body.append(f"{call};")
             body += [f"a->r{i} = (uintptr_t)o{i};" for i, (kind, _) in enumerate(made.results) if i and is_word(kind)]
-            text = " ".join(body)
-            if self.jumps:
-                text = (f"if (__builtin_setjmp(syn_jump) == 0) {{ {text} }} else {{ a->panicked[0] = syn_panicked[0]; a->panicked[1] = syn_panicked[1]; }}")
+            unused = "" if fields[0] != "uint64_t nothing;" else "(void)a; "
             out.append(f"void {name}_thunk({name}_args *a);")
-            out.append(f"void {name}_thunk({name}_args *a) {{ {text} }}")
+            out.append(f"void {name}_thunk({name}_args *a) {{ {unused}{' '.join(body)} }}")
             out.append("")
         return "\n".join(out)
 

@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING, Any
 import synapticos
 from synapticos import toolchain
 from synapticos.compiler import Program
-from synapticos.compiler.c_files import CProgram, CWriter
+from synapticos.compiler.c_files import CProgram
 from synapticos.lang.words import Function, Param, Rom, is_struct
 
-from .words import words_files
+from .words import program_files, write_files
 
 if TYPE_CHECKING:
     from .build import Build
@@ -52,14 +52,11 @@ def built(kind: str, build: Build, program: Callable[[], Program], parts: tuple[
     checked = program()
     sources = sorted({f.file for f in checked.functions} | _reached(build))
     stamp = _stamp(sources, build)
-    made = CWriter(checked, build.roots, checks=checks, jumps=False).run()
-    made.files.update(words_files(checked))
+    made = program_files(checked, build.roots, checks=checks, thunks=True)
     name = f"{kind}-" + toolchain.key(sorted((k, v) for k, v in made.files.items()), *parts)
 
     def fill(folder: Path) -> None:
-        folder.mkdir()
-        for file, text in made.files.items():
-            (folder / file).write_bytes(text if isinstance(text, bytes) else text.encode())
+        write_files(made, folder)
         make(folder, made)
 
     folder = toolchain.cached(name, fill)

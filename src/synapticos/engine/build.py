@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from synapticos.compiler import Program
-from synapticos.compiler.c_files import CWriter
-from synapticos.engine.words import words_files
+from synapticos.engine.words import program_files, write_files
 from synapticos.lang.words import Blob, Function, Table
 
 from .base import Engine
@@ -41,13 +40,9 @@ class Build:
         They include the other files by name, so compile with `-I<folder> -Wa,-I<folder>`. The words of messages and the
         names of source files are in the section `.syn.words`, which is not loaded.
         """
-        program = self.program(pointer)
-        made = CWriter(program, self.roots, checks=checks, thunks=False).run()
-        made.files.update(words_files(program))
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in made.files.items():
-            (folder / name).write_bytes(text if isinstance(text, bytes) else text.encode())
-        return [folder / unit for unit in [*made.units, "words.c"]]
+        made = program_files(self.program(pointer), self.roots, checks=checks)
+        write_files(made, folder)
+        return [folder / unit for unit in made.units]
 
     def engine(self, name: str, *, checks: bool = False, compiler: str | None = None, sanitize: tuple[str, ...] = (),
                board: Any = None, real_clock: bool = False) -> Engine:  # fmt: skip

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import io
 import json
+from pathlib import Path
 from typing import Any
 
 from elftools.elf.elffile import ELFFile
 
 from synapticos.compiler import Program
+from synapticos.compiler.c_files import CProgram, CWriter
 from synapticos.compiler.parse import short_path
+from synapticos.lang.words import Function
 
 SECTION = ".syn.words"
 
@@ -56,11 +59,25 @@ class Words:
         return f"{self.files[file]}:{line}" if file < len(self.files) else f"file {file}:{line}"
 
 
-def words_files(program: Program) -> dict[str, bytes]:
-    """C that puts the words into the section, and the file that it includes."""
+def program_files(program: Program, roots: list[Function], *, checks: bool = False, thunks: bool = False) -> CProgram:
+    """All C of a program as bytes, and its words: in `words.json`, and by `words.c` in the section.
+
+    `words.c` is the last of the units; a shared library, whose host has the words, leaves it out.
+    """
+    made = CWriter(program, roots, checks=checks, thunks=thunks).run()
     words = Words.of(program)
-    data = json.dumps({"texts": words.texts, "files": words.files, "enums": words.enums}, sort_keys=True).encode()
-    code = f"""/* The words of messages; not loaded. */
+    content = {"texts": words.texts, "files": words.files, "enums": words.enums}
+    made.files["words.json"] = json.dumps(content, sort_keys=True)
+    made.files["words.c"] = f"""/* The words of messages; not loaded. */
 __asm__(".pushsection {SECTION},\\"\\",%progbits\\n.incbin \\"words.json\\"\\n.popsection");
 """
-    return {"words.json": data, "words.c": code.encode()}
+    made.files = {name: text if isinstance(text, bytes) else text.encode() for name, text in made.files.items()}
+    made.units.append("words.c")
+    return made
+
+
+def write_files(made: CProgram, folder: Path) -> None:
+    """Write the files into `folder`, which is made if need be."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in made.files.items():
+        (folder / name).write_bytes(content)  # type: ignore[arg-type] # program_files leaves bytes only

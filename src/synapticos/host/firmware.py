@@ -115,17 +115,16 @@ def build_firmware(
 
 def link_program(made: Any, main: Any, board: Board, chain: Toolchain) -> tuple[bytes, dict[str, bytes]]:
     """The ELF of a checked program whose `main` is the root, and its C files; from the cache where they are the same."""
-    from synapticos.compiler.c_files import CWriter
+    from synapticos.engine.words import program_files, write_files
 
-    written = CWriter(made, [main], thunks=False, jumps=False).run()
-    texts = {name: t if isinstance(t, bytes) else t.encode() for name, t in written.files.items()}
+    written = program_files(made, [main])
+    texts: dict[str, bytes] = written.files  # type: ignore[assignment] # program_files leaves bytes only
     key = toolchain.key(sorted(texts.items()), chain.name, chain.version, board.target, board.script(), board.flags, *board.inputs)
 
     def make(target: Path) -> None:
         with tempfile.TemporaryDirectory(prefix="syn-app-") as scratch:
             folder = Path(scratch)
-            for name, text in texts.items():
-                (folder / name).write_bytes(text)
+            write_files(written, folder)
             units = [folder / name for name in written.units]
             entry = () if main.c_name == "main" else (f"-D{main.c_name}=main",)
             flags = ("-Os", "-g", f"-I{folder}", f"-Wa,-I{folder}", *entry)
