@@ -25,7 +25,7 @@ from .emit_checked import unit
 _PREC = {"*": 13, "/": 13, "//": 13, "%": 13, "+": 12, "-": 12, "<<": 11, ">>": 11, "<": 10, "<=": 10, ">": 10, ">=": 10,
          "==": 9, "!=": 9, "&": 8, "^": 7, "|": 6, "and": 5, "or": 4}  # fmt: skip
 _WORD = {"+": "add", "-": "sub", "*": "mul", "<<": "shl"}
-POSTFIX, UNARY, COND, LOW = 15, 14, 3, 0
+POSTFIX, UNARY, COND = 15, 14, 3
 
 
 class ExprEmitter:

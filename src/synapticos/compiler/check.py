@@ -82,7 +82,7 @@ class FunctionChecker(CallChecker):
         parameters = []
         listed, self.result = self.program.signature(self.function, self.types)
         for argument, (name, kind) in zip(node.args.args, listed, strict=True):
-            local = ir.Local(name, kind, self.pos(argument), parameter=True)
+            local = ir.Local(name, kind, self.pos(argument))
             parameters.append(local)
             self.scopes[0][name] = local
             self.kinds[name] = local

@@ -21,7 +21,6 @@ class Local:
     name: str
     type: Type
     pos: Pos
-    parameter: bool = False
     loop: bool = False  # a loop's variable: not assigned in its body
     lo: int = 0  # with `loop` and constant bounds, the values it takes
     hi: int = 0
