@@ -17,6 +17,8 @@ uint32_t hal_critical_enter(uint32_t);
 void hal_critical_exit(uint32_t, uint32_t);
 void hal_wake(uint32_t);
 void hal_idle(uint32_t);
+void hal_spend(uint32_t, uint32_t);
+void hal_interrupt_at(uint32_t, uint32_t, uint32_t);
 uint32_t hal_argument(uint32_t, uint8_t *, uint32_t);
 int32_t hal_file_read(uint32_t, const uint8_t *, uint32_t, uint8_t *, uint32_t);
 int32_t hal_file_write(uint32_t, const uint8_t *, uint32_t, const uint8_t *, uint32_t);
@@ -49,7 +51,7 @@ class Native(NativeBoard):
 
     def __init__(self, ffi, lib, **options):
         super().__init__(ffi, lib, **options)
-        for name in ("ticks", "tick_rate", "console", "critical_enter", "critical_exit", "wake", "idle"):
+        for name in ("ticks", "tick_rate", "console", "critical_enter", "critical_exit", "wake", "idle", "spend", "interrupt_at"):
             setattr(self, name, getattr(lib, f"hal_{name}"))
 
         def buffers(function):
@@ -119,6 +121,42 @@ def test_real_time_is_in_microseconds_and_idle_ends_by_itself(make):
     assert 900 <= (board.ticks(n) - before) % 2**32 < 500_000
     board.wake(n)
     board.idle(n)
+
+
+def test_an_interrupt_of_no_device_comes_once_when_its_time_is_spent(make):
+    board = make()
+    n = number(board)
+    board.now = 0xFFFFFFF0
+    came = []
+
+    def listen(line, what):
+        if isinstance(board, HostBoard):
+            board.handlers[line] = what
+        else:
+            kept.append(board._ffi.callback("void(void *)", lambda block: (what(), None)[1]))
+            board.interrupt(line, kept[-1], board._ffi.NULL)
+
+    def again():
+        came.append(("again", board.now))
+        if len(came) < 3:
+            board.interrupt_at(n, 2, (board.now + 7) & 0xFFFFFFFF)
+
+    kept = []
+    listen(0, lambda: (came.append(("slow", board.now)), board.spend(n, 100)))
+    listen(2, again)
+    board.interrupt_at(n, 2, 0xFFFFFFF5)
+    board.interrupt_at(n, 0, 30)
+    board.interrupt_at(n, 0, 4)  # moved
+    board.interrupt_at(n, 1, 6)  # nobody listens
+    board.spend(n, 4)
+    assert came == []
+    board.spend(n, 16)
+    at = 0xFFFFFFF0
+    assert came == [("again", at + 5), ("again", at + 12), ("again", at + 19), ("slow", at + 20)]
+    assert board.now == at + 120
+    board.interrupt_at(n, 2, (at + 50) & 0xFFFFFFFF)  # passed: at once
+    board.spend(n, 1)
+    assert came[-1] == ("again", at + 120) and board.now == at + 121
 
 
 def test_boards_share_nothing(make):

@@ -22,6 +22,8 @@ void hal_exit(uint32_t board, int32_t code);
 uint32_t hal_argument(uint32_t board, uint8_t *buffer, uint32_t n);
 int32_t hal_file_read(uint32_t board, const uint8_t *name, uint32_t at, uint8_t *data, uint32_t n);
 int32_t hal_file_write(uint32_t board, const uint8_t *name, uint32_t at, const uint8_t *data, uint32_t n);
+void hal_spend(uint32_t board, uint32_t ticks);
+void hal_interrupt_at(uint32_t board, uint32_t line, uint32_t ticks);
 
 /* A failed check of the kernel: file and line are numbers that the build knows. Does not return. */
 void syn_panic(uint32_t file, uint32_t line) __attribute__((noreturn));

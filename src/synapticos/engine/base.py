@@ -95,6 +95,10 @@ class Engine:
         """The call with its arguments converted once: what it returns calls again and again."""
         return lambda: self(function, *arguments)
 
+    def interrupt(self, line: int, function: Function, *arguments: Any) -> None:
+        """What device `line` of a board without devices (`hal.interrupt_at`) calls when its time comes."""
+        raise NotImplementedError  # pragma: no cover
+
     def block(self, function: Function, arguments: tuple[Any, ...]) -> tuple[Any, bytearray]:
         """The thunk's layout and its argument block, filled."""
         made = self._thunks.get(function)

@@ -100,6 +100,9 @@ class CheckedEngine(Engine):
             return tuple(self.leave(v, t) for v, t in zip(out, kinds, strict=True))
         return None if out is None else self.leave(out, result)
 
+    def interrupt(self, line: int, function: Function, *arguments: Any) -> None:
+        self.board.handlers[line] = lambda: self(function, *arguments)
+
     def _trap(self, error: Exception) -> Exception:
         """What Python itself noticed in checked code, as a Trap at its line; anything else as it is."""
         at = error.__traceback__

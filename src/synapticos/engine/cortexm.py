@@ -68,6 +68,7 @@ class CortexMEngine(Engine):
         folder = image(build, checks=checks, compiler=compiler)
         self.core = Core(folder / "image.elf")
         self.checks = checks
+        self._blocks: dict[int, Any] = {}  # the arguments of what interrupts call
         super().__init__(light_program(build, folder, 4), CoreBoard(self.core))
         self.roots = set(build.roots)
         self.instructions = 0  # of the last call, its thunk included
@@ -103,6 +104,15 @@ class CortexMEngine(Engine):
         except Fault as fault:
             raise Trap(str(fault), fault.file or "", fault.line or 0) from fault
         return self.results(made, self.core.read(self._block, made.size))
+
+
+    def interrupt(self, line: int, function: Function, *arguments: Any) -> None:
+        made, data = self.block(function, arguments)
+        block, cell = self.allocate(made.size, 16, "interrupt")
+        self.core.write(block, bytes(data))
+        self._blocks[line] = cell
+        entry = (0).to_bytes(8, "little") + (self.core.symbols[made.symbol] | 1).to_bytes(4, "little") + block.to_bytes(4, "little")
+        self.core.write(self.core.symbols["bare_lines"] + 16 * line, entry)
 
 
 class _Cell:

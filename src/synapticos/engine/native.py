@@ -54,6 +54,7 @@ class NativeEngine(Engine):
         super().__init__(light_program(build, folder, 8), NativeBoard(self.ffi, self.lib, real_clock=real_clock))
         self.roots = set(build.roots)
         self._functions: dict[Function, Any] = {}
+        self._blocks: dict[int, Any] = {}  # the arguments of what interrupts call
         self._declaring = threading.Lock()  # cffi takes a declaration once
 
     def allocate(self, size: int, align: int, name: str) -> tuple[int, Any]:
@@ -104,6 +105,12 @@ class NativeEngine(Engine):
             return read(data)
 
         return call
+
+    def interrupt(self, line: int, function: Function, *arguments: Any) -> None:
+        symbol = self.symbol(function)
+        _, data = self.block(function, arguments)
+        block = self._blocks[line] = self.ffi.from_buffer("uint8_t[]", data)
+        self.board.interrupt(line, symbol, block)
 
     def _broken(self, why: int, told: Any) -> Exception:
         if why == 1:

@@ -66,3 +66,19 @@ def file_read(board: u32, name: Ptr[u8], at: u32, data: Ptr[u8], n: u32) -> i32:
 def file_write(board: u32, name: Ptr[u8], at: u32, data: Ptr[u8], n: u32) -> i32:
     """Write `n` bytes at byte `at` of the file `name` (0 begins it anew): bytes written, or a negative Status number."""
     ...
+
+
+@hal_function
+def spend(board: u32, ticks: u32) -> None:
+    """Where time is virtual: let `ticks` (below 2^31) pass, as if something had run so long.
+
+    An interrupt that is due on the way comes at its time, and what it spends itself is on top.
+    """
+
+
+@hal_function
+def interrupt_at(board: u32, line: u32, ticks: u32) -> None:
+    """Where time is virtual: device `line` (0..3) interrupts when the counter reaches `ticks`, once.
+
+    At the next `spend` if that has passed. A second call moves it.
+    """

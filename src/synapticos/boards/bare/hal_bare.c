@@ -1,6 +1,7 @@
 /* The board of a chip that only executes functions for a test: no startup, no devices. The host that calls the
    functions moves time, takes the console and is told of a panic by a breakpoint. */
 #include "../hal.h"
+#include "../virtual.h"
 
 enum { CONSOLE = 65536 };
 
@@ -11,6 +12,7 @@ volatile uint32_t bare_console_used; /* text beyond the buffer is counted, and l
 uint8_t bare_console[CONSOLE];
 uint8_t bare_argument[256];
 volatile uint32_t bare_argument_bytes;
+virtual_line bare_lines[VIRTUAL_LINES];
 
 uint32_t hal_ticks(uint32_t board) {
     (void)board;
@@ -73,6 +75,16 @@ int32_t hal_file_read(uint32_t board, const uint8_t *name, uint32_t at, uint8_t 
 int32_t hal_file_write(uint32_t board, const uint8_t *name, uint32_t at, const uint8_t *data, uint32_t n) {
     (void)board, (void)name, (void)at, (void)data, (void)n;
     return HAL_NOTSUP;
+}
+
+void hal_spend(uint32_t board, uint32_t ticks) {
+    (void)board;
+    virtual_spend(&bare_ticks, bare_lines, ticks);
+}
+
+void hal_interrupt_at(uint32_t board, uint32_t line, uint32_t ticks) {
+    (void)board;
+    virtual_at(bare_lines, line, ticks);
 }
 
 void syn_panic(uint32_t file, uint32_t line) {

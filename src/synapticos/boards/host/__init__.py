@@ -15,6 +15,7 @@ from synapticos.boards.board import HERE
 
 NOENT, IO = -2, -5  # of kernel/status.py, which is above this folder
 TICK_RATE = 1_000_000
+LINES = 4  # interrupts that devices which are not there can make
 SOURCES: tuple[Path, ...] = (HERE / "host" / "hal.c",)
 
 CDEF = """
@@ -22,6 +23,7 @@ int32_t host_open(void);
 void host_close(uint32_t board);
 void host_clock(uint32_t board, uint32_t real, uint32_t rate);
 void host_set_ticks(uint32_t board, uint32_t ticks);
+void host_interrupt(uint32_t board, uint32_t line, void *handler, void *block);
 uint32_t host_take_console(uint32_t board, uint8_t *text, uint32_t n);
 void host_set_argument(uint32_t board, const uint8_t *text, uint32_t n);
 void host_set_folder(uint32_t board, const char *folder);
@@ -78,6 +80,8 @@ class HostBoard:
         self.arguments = b""
         self.wakes = 0
         self.fail: dict[str, int] = {}
+        self.due: list[int | None] = [None] * LINES  # when each interrupt comes, in ticks
+        self.handlers: list[Any] = [None] * LINES  # and what it calls, without arguments
         self._lock = threading.RLock()
         self._woken = threading.Event()
 
@@ -146,10 +150,30 @@ class HostBoard:
             return IO
         return n
 
+    def spend(self, board: int, ticks: int) -> None:
+        if self.real_clock:
+            time.sleep(ticks / TICK_RATE)
+            return
+        while True:
+            due = [(max(at, self.now), line) for line, at in enumerate(self.due) if at is not None]
+            at, line = min(due, default=(self.now + ticks + 1, 0))
+            wait = min(at - self.now, ticks)
+            ticks -= wait
+            self.now += wait
+            if self.now != at:
+                return
+            self.due[line] = None
+            if self.handlers[line] is not None:
+                self.handlers[line]()
+
+    def interrupt_at(self, board: int, line: int, ticks: int) -> None:
+        ahead = (ticks - self.now) & 0xFFFFFFFF
+        self.due[line % LINES] = self.now + (ahead if ahead < 1 << 31 else 0)
+
     # What the host calls ---------------------------------------------------------------------------------------------
 
     def advance(self, ticks: int) -> None:
-        """Let virtual time pass."""
+        """Let virtual time pass, without interrupts."""
         self.now += ticks
 
     def take_console(self) -> bytes:
@@ -180,12 +204,16 @@ class NativeBoard:
         if self.number < 0:
             raise MemoryError("all boards of this library are in use: close one")
         self._now = 0
+        self._real = real_clock
         lib.host_clock(self.number, int(real_clock), tick_rate)
         if folder is not None:
             self.set_folder(folder)
 
     @property
     def now(self) -> int:
+        """Virtual ticks, unlimited as long as somebody asks before the counter has wrapped twice."""
+        if not self._real:
+            self._now += (self._lib.hal_ticks(self.number) - self._now) & 0xFFFFFFFF
         return self._now
 
     @now.setter
@@ -196,6 +224,10 @@ class NativeBoard:
     def advance(self, ticks: int) -> None:
         """Let virtual time pass."""
         self.now += ticks
+
+    def interrupt(self, line: int, handler: Any, block: Any) -> None:
+        """What an interrupt calls: an address of C, and what it is given."""
+        self._lib.host_interrupt(self.number, line, handler, block)
 
     def take_console(self) -> bytes:
         """The text written since the last time."""

@@ -3,6 +3,7 @@
    Time is virtual and moves when the host moves it, or is the machine's own in microseconds. The console goes into a
    buffer that the host takes. A critical section is a spin lock, since any thread may call in. */
 #include "../hal.h"
+#include "../virtual.h"
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -15,6 +16,7 @@ typedef struct {
     uint32_t ticks;
     uint32_t rate;
     uint32_t woken;
+    virtual_line lines[VIRTUAL_LINES];
     void *owner; /* of the critical section: something of its thread's, or null */
     uint32_t lock; /* of the console */
     uint32_t console_used;
@@ -32,6 +34,7 @@ int32_t host_open(void);
 void host_close(uint32_t board);
 void host_clock(uint32_t board, uint32_t real, uint32_t rate);
 void host_set_ticks(uint32_t board, uint32_t ticks);
+void host_interrupt(uint32_t board, uint32_t line, void (*handler)(void *), void *block);
 uint32_t host_take_console(uint32_t board, uint8_t *text, uint32_t n);
 void host_set_argument(uint32_t board, const uint8_t *text, uint32_t n);
 void host_set_folder(uint32_t board, const char *folder);
@@ -73,6 +76,7 @@ int32_t host_open(void) {
         b->rate = TICK_RATE;
         b->owner = NULL;
         b->folder[0] = 0;
+        memset(b->lines, 0, sizeof b->lines);
         return (int32_t)i;
     }
     return -1;
@@ -89,6 +93,14 @@ void host_clock(uint32_t board, uint32_t real, uint32_t rate) {
 
 void host_set_ticks(uint32_t board, uint32_t ticks) {
     __atomic_store_n(&get(board)->ticks, ticks, __ATOMIC_RELEASE);
+}
+
+/* What interrupt `line` calls, with which argument, when `hal_interrupt_at` has asked for it; NULL: nothing any more. */
+void host_interrupt(uint32_t board, uint32_t line, void (*handler)(void *), void *block) {
+    virtual_line *l = &get(board)->lines[line % VIRTUAL_LINES];
+    l->armed = 0;
+    l->handler = handler;
+    l->block = block;
 }
 
 /* Move up to `n` bytes of text out of the console: how many. Call again while it gives `n`. */
@@ -211,6 +223,21 @@ void hal_idle(uint32_t board) {
         nanosleep(&nap, NULL);
     }
     __atomic_store_n(&b->woken, 0, __ATOMIC_RELEASE);
+}
+
+/* With the machine's clock: the time is waited for, and no interrupts are made up. */
+void hal_spend(uint32_t board, uint32_t ticks) {
+    host_board *b = get(board);
+    if (!b->real) {
+        virtual_spend(&b->ticks, b->lines, ticks);
+        return;
+    }
+    const struct timespec time = {ticks / TICK_RATE, (long)(ticks % TICK_RATE) * (1000000000 / TICK_RATE)};
+    nanosleep(&time, NULL);
+}
+
+void hal_interrupt_at(uint32_t board, uint32_t line, uint32_t ticks) {
+    virtual_at(get(board)->lines, line, ticks);
 }
 
 uint32_t hal_argument(uint32_t board, uint8_t *buffer, uint32_t n) {

@@ -1,0 +1,203 @@
+"""Timed: a backend and a stage that compute nothing and let the time pass that a table of costs states.
+
+The kernel, the tables of an app, its frames and its schedule stay what they are; only time is virtual. In place of a
+model's container lies a TimedModel: what the model needs of memory, a TimedStep for each of its steps, a cost for each
+call of the backend, and the tensors that the model leaves. A TimedStage lies where a stage's configuration would.
+
+Outputs hold whatever lay in their memory before. Costs are in ticks of the board's counter and cover the whole
+`kernel_poll` in which the step runs, so that what the kernel itself needs is not forgotten.
+"""
+
+from synapticos.lang import *
+from synapticos.kernel import hal
+from synapticos.kernel.backend import Caps, Need, StepRows
+from synapticos.kernel.container import ModelMemory, Quant
+from synapticos.kernel.npu import BACKEND_CAPS, BACKEND_CLEAR, BACKEND_LOAD, BACKEND_NEED, BACKEND_OUTPUT, BACKEND_RUN, BACKEND_STEP
+from synapticos.kernel.status import Status
+from synapticos.kernel.stub import stub_caps, stub_clear, stub_load, stub_need, stub_output, stub_run, stub_step
+from synapticos.kernel.tensor import StageCall, Tensor
+
+TIMED_MAGIC: Final[u32] = 0x314D4954  # "TIM1"
+TIMED_NAME = rom(b"timed")
+TIMED_NAME_BYTES: Final[u32] = 5
+
+
+@struct
+class TimedModel:
+    """48 bytes, then `steps` TimedStep, `costs` ticks of 32 bits, `outputs` TimedOutput at `outputs_at`."""
+
+    magic: u32
+    frame_bytes: u32
+    scratch_bytes: u32
+    persistent_bytes: u32
+    input_bytes: u32
+    steps: u32
+    costs: u32
+    costs_at: u32  # from the start, a multiple of 4
+    outputs: u32
+    outputs_at: u32  # a multiple of 4
+    reserved: Shaped[Array[u32], 2]
+
+
+@struct
+class TimedStep:
+    """One step of a model: `rows` rows, at most `tile` of them a call."""
+
+    first: u32  # in the costs: of the call from row 0 on; the next tile's follows
+    rows: u16
+    tile: u16  # 0: all in one call
+
+
+@struct
+class TimedOutput:
+    """What the model leaves: offsets are from its frame's start."""
+
+    tensor: Tensor
+    quant: Quant
+
+
+@struct
+class TimedStage:
+    """A stage that takes `ticks` and leaves a tensor like `y`: its size, type and shape."""
+
+    ticks: u32
+    y: Tensor
+
+
+MODEL_BYTES = sizeof(TimedModel)
+STEP_BYTES = sizeof(TimedStep)
+OUTPUT_BYTES = sizeof(TimedOutput)
+STAGE_BYTES = sizeof(TimedStage)
+
+
+@fn
+def timed_caps(caps: Caps) -> None:
+    for i in range(TIMED_NAME_BYTES):
+        caps.name[i] = TIMED_NAME[i]
+    caps.dtypes = 0x3F
+    caps.asynchronous = False
+    caps.exclusive = False
+
+
+@fn
+def timed_load(m: ModelMemory) -> Status:
+    """Returns OK; INVAL for what is no TimedModel, or has parts outside itself."""
+    if m.container_bytes < MODEL_BYTES:
+        return Status.INVAL
+    head = view(TimedModel, m.container)
+    if head.magic != TIMED_MAGIC or head.costs_at % 4 != 0 or head.outputs_at % 4 != 0:
+        return Status.INVAL
+    size = u64(m.container_bytes)
+    if MODEL_BYTES + u64(head.steps) * STEP_BYTES > size or head.costs_at + u64(head.costs) * 4 > size:
+        return Status.INVAL
+    if head.outputs_at + u64(head.outputs) * OUTPUT_BYTES > size:
+        return Status.INVAL
+    for i in range(head.steps):
+        step = view(TimedStep, m.container[MODEL_BYTES + i * STEP_BYTES :])
+        calls: u32 = 1
+        if step.tile != 0:
+            calls = (u32(step.rows) + step.tile - 1) // step.tile
+        if step.rows == 0 or u64(step.first) + calls > head.costs:
+            return Status.INVAL
+    return Status.OK
+
+
+@fn
+def timed_need(m: ModelMemory, need: Need) -> None:
+    head = view(TimedModel, m.container)
+    need.frame_bytes = head.frame_bytes
+    need.scratch_bytes = head.scratch_bytes
+    need.persistent_bytes = head.persistent_bytes
+    need.input_bytes = head.input_bytes
+    need.steps = head.steps
+    need.outputs = head.outputs
+    need.raw = False
+
+
+@fn
+def timed_step(m: ModelMemory, step: u32, rows: StepRows) -> None:
+    record = view(TimedStep, m.container[MODEL_BYTES + step * STEP_BYTES :])
+    rows.row = 0
+    rows.row_end = u32(record.rows)
+    rows.tile = u32(record.tile)
+
+
+@fn
+def timed_run(m: ModelMemory, step: u32, row: u32, row_end: u32) -> Status:
+    """Let the time pass that the rows take: the tile's that begins at `row`."""
+    head = view(TimedModel, m.container)
+    record = view(TimedStep, m.container[MODEL_BYTES + step * STEP_BYTES :])
+    tile: u32 = 0
+    if record.tile != 0:
+        tile = row // record.tile
+    costs = view(u32, m.container[head.costs_at :])
+    hal.spend(0, costs[record.first + tile])
+    return Status.OK
+
+
+@fn
+def timed_output(m: ModelMemory, i: u32, y: Tensor, quant: Quant) -> Status:
+    head = view(TimedModel, m.container)
+    output = view(TimedOutput, m.container[head.outputs_at + i * OUTPUT_BYTES :])
+    copy(y, output.tensor)
+    copy(quant, output.quant)
+    return Status.OK
+
+
+@fn
+def timed_clear(m: ModelMemory) -> Status:
+    fill(m.persistent, 0, m.persistent_bytes)
+    return Status.OK
+
+
+@fn
+def timed_stage(call: StageCall) -> Status:
+    """Returns OK; INVAL if its configuration is no TimedStage."""
+    config = call.config
+    if config is None or call.config_bytes != STAGE_BYTES:
+        return Status.INVAL
+    cost = view(TimedStage, config)
+    hal.spend(0, cost.ticks)
+    y = call.y
+    y.size = cost.y.size
+    y.dtype = cost.y.dtype
+    y.ndim = cost.y.ndim
+    copy(y.shape, cost.y.shape)
+    return Status.OK
+
+
+TIMED_BACKEND = {  # the backends' rows in a build whose time is virtual: the timed one has the number of the cpu's
+    BACKEND_CAPS: [stub_caps, timed_caps],
+    BACKEND_LOAD: [stub_load, timed_load],
+    BACKEND_NEED: [stub_need, timed_need],
+    BACKEND_STEP: [stub_step, timed_step],
+    BACKEND_RUN: [stub_run, timed_run],
+    BACKEND_OUTPUT: [stub_output, timed_output],
+    BACKEND_CLEAR: [stub_clear, timed_clear],
+}
+
+
+def timed_model(
+    steps: list[tuple[int, int, list[int]]], outputs: list[dict] | None = None, quants: list[dict] | None = None, **needs: int
+) -> bytes:
+    """A TimedModel for the host to write: steps are (rows, tile, ticks of each call); `needs` are the fields in bytes.
+
+    Without outputs the model leaves one byte.
+    """
+    from synapticos.lang import pack
+
+    outputs = outputs or [{"size": 1, "ndim": 1, "shape": [1, 0, 0, 0]}]
+    quants = quants or [{}] * len(outputs)
+    needs.setdefault("frame_bytes", 16)
+    records, costs = b"", b""
+    for rows, tile, ticks in steps:
+        assert len(ticks) == (-(-rows // tile) if tile else 1), "a cost for each call"
+        records += pack(TimedStep, first=len(costs) // 4, rows=rows, tile=tile)
+        costs += b"".join(t.to_bytes(4, "little") for t in ticks)
+    costs_at = sizeof(TimedModel) + len(records)
+    head = pack(
+        TimedModel, magic=TIMED_MAGIC, steps=len(steps), costs=len(costs) // 4, costs_at=costs_at, outputs=len(outputs),
+        outputs_at=costs_at + len(costs), **needs,
+    )  # fmt: skip
+    tail = b"".join(pack(TimedOutput, tensor=pack(Tensor, **y), quant=pack(Quant, **q)) for y, q in zip(outputs, quants, strict=True))
+    return bytes(head + records + costs + tail)
