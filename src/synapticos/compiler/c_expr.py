@@ -338,6 +338,9 @@ class ExprEmitter:
             return f"{self.names.symbol(e.table)}[syn_index({self.value(e.at)}, {length}u, {self.at(e)})]({args})"
         return f"{e.function.c_name}({args})"
 
+    def e_FunctionRef(self, e: ir.FunctionRef) -> tuple[str, int]:
+        return e.function.c_name, POSTFIX
+
     def e_Call(self, e: ir.Call) -> tuple[str, int]:
         return self.call(e, []), POSTFIX
 

@@ -270,7 +270,7 @@ class CWriter:
         if isinstance(kind, ArrayType):
             element = kind.element
             text = element.name + " " if isinstance(element, StructType) else declare(element, "")
-            return f"{text}{name}[{max(kind.count, 1)}]"
+            return f"{text}{name}[{kind.count}]"
         return declare(kind, name)
 
     def thunk_file(self) -> str:

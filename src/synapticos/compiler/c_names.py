@@ -47,6 +47,9 @@ def _star(text: str) -> str:
 
 
 def declare(kind: Type, name: str) -> str:
+    if isinstance(kind, FnType):
+        result, parameters = fn_type(kind)
+        return f"{result} (*{name})({parameters})"
     text = ctype(kind)
     return text + name if text.endswith("*") else f"{text} {name}"
 

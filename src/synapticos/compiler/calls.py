@@ -17,6 +17,7 @@ from synapticos.lang.types import (
     VOID,
     ArrayType,
     EnumType,
+    FnType,
     PtrType,
     Scalar,
     StructType,
@@ -109,9 +110,24 @@ class CallChecker(ExprChecker):
             args.append(first)
             parameters = parameters[1:]
         for value, (_, kind) in zip(node.args, parameters, strict=True):
-            args.append(self.value(value, kind))
+            args.append(self.function_value(value, kind) if isinstance(kind, FnType) else self.value(value, kind))
         self.calls.append(function)
         return ir.Call(self.pos(node), result, function, args)
+
+    def function_value(self, node: ast.expr, kind: FnType) -> ir.Expr:
+        """A function by its name, for a board to call back."""
+        try:
+            thing = self.global_of(node)
+        except NotConstant:
+            thing = None
+        if not isinstance(thing, Function) or thing.kind != "fn":
+            raise Refused(self.pos(node), f"a function is wanted, and this is {ast.unparse(node)}", fix=f"name one that is {kind}")
+        parameters, result = self.program.signature(thing, self.types)
+        if tuple(t for _, t in parameters) != kind.parameters or result is not kind.result:
+            listed = ", ".join(str(t) for _, t in parameters)
+            raise Refused(self.pos(node), f"{thing.__name__} is ({listed}) -> {result}, and {kind} is wanted", fix="give it that signature")
+        self.calls.append(thing)
+        return ir.FunctionRef(self.pos(node), kind, thing)
 
     def table_call(self, node: ast.Call, table: Table) -> ir.Expr:
         assert isinstance(node.func, ast.Subscript)

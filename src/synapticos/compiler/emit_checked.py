@@ -478,6 +478,9 @@ class Emitter:
             return f"_view({base}, {unit(kind.element)!r}, {self.place(e)})"
         return f"_view_q({base}, {kind.element.size}, {kind.element.align}, {self.place(e)})"
 
+    def e_FunctionRef(self, e: ir.FunctionRef) -> str:
+        return f"f_{e.function.c_name}"
+
     def e_Call(self, e: ir.Call) -> str:
         return f"f_{e.function.c_name}({', '.join(self.e(a) for a in e.args)})"
 

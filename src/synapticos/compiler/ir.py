@@ -68,6 +68,13 @@ class GlobalRef(Expr):
 
 
 @dataclass(eq=False)
+class FunctionRef(Expr):
+    """A function, handed to the board to be called."""
+
+    function: Function
+
+
+@dataclass(eq=False)
 class NoneRef(Expr):
     pass
 

@@ -23,6 +23,13 @@ from synapticos.emulator.cpu import Cpu, Registers
 SLICE = 100_000_000  # instructions between two looks for Ctrl-C: about a third of a second
 GAP = 16  # bytes after each allocation that belong to nobody
 _PAGE = 4096
+NO_END = 1 << 62
+PROCESSOR, CHECK, LATE = 1, 2, 3  # FaultKind of kernel/job.py
+CAUSES = {  # what a processor with an MPU would say, as bits of its CFSR
+    "read of unmapped memory": 1 << 9, "write to unmapped memory": 1 << 9, "jump to unmapped memory": 1 << 8,
+    "read of protected memory": 1 << 1, "write to read-only memory": 1 << 1, "jump to memory that holds no code": 1 << 0,
+    "undefined instruction": 1 << 16, "division by zero": 1 << 25, "unaligned read": 1 << 24, "unaligned write": 1 << 24,
+}  # fmt: skip
 
 
 class Fault(Exception):
@@ -60,6 +67,7 @@ class Core:
         self.cpu = Cpu()
         self.instructions = 0  # in all calls
         self.limit = 1 << 40  # instructions of one call
+        self._ran = 0  # instructions of the call that runs
         code = self.cpu.map(bare.CODE.base, bare.CODE.size, unit.READ | unit.EXECUTE)
         self._ram = self.cpu.map(bare.RAM.base, bare.RAM.size)
         self._heap = self.cpu.map(bare.HEAP.base, (heap + _PAGE - 1) & -_PAGE)
@@ -162,40 +170,77 @@ class Core:
         enter.value[0] = block
         enter.store()
         pc = self.symbols[symbol] if isinstance(symbol, str) else symbol
-        error, ran = self._start(pc, SLICE)
-        if error != unit.EXCEPTION or self._leave.load()[0] != bare.RETURN:
-            ran = self._go_on(error, ran)
-        self.instructions += ran - 1
-        return ran - 1  # the breakpoint is not the function's
+        error, self._ran = self._start(pc, SLICE)
+        try:
+            if error != unit.EXCEPTION or self._leave.load()[0] != bare.RETURN:
+                self._go_on(error)
+            self._ran -= 1  # the breakpoint is not the function's
+        finally:
+            self.instructions += self._ran
+        return self._ran
 
-    def _go_on(self, error: int, ran: int) -> int:
+    def _go_on(self, error: int) -> None:
         """The rest of a call that took more than a slice, or did not return."""
-        last = 0
+        last, end = 0, NO_END  # instructions before this slice, and at which a guarded call has used up its time
+        slice_ = SLICE
         while True:
             pc = self._leave.load()[0]
             if error == unit.EXCEPTION and pc == bare.RETURN:
-                return ran
-            if error == unit.OK and ran - last >= SLICE:
-                if ran >= self.limit:
-                    raise self._fault(f"no end after {ran} instructions", pc, None)
-                last = ran
-                error, more = self._start(pc, SLICE)
-                ran += more
-                continue
-            self.instructions += ran
-            if error == unit.OK:
-                raise self._fault("wait for an interrupt that cannot come", pc, None)
-            if error == unit.EXCEPTION:
-                code = self._code(pc)
-                if code == 0xBE01:
-                    raise Panic(*self._panic.load())
-                if code == 0xBE02:
-                    value = self._panic.load()[0]
-                    raise Exited(value - ((value & 0x80000000) << 1))
-                raise self._fault("breakpoint" if code >> 8 == 0xBE else "exception", pc, None)
-            if error == unit.UNDEFINED:
-                raise self._fault("division by zero" if pc in self.cpu.divisions else unit.KINDS[error], pc, None)
-            raise self._fault(unit.KINDS.get(error, f"unicorn error {error}"), pc, self.cpu.access[0])
+                return
+            if error == unit.EXCEPTION and self._code(pc) == 0xBE03:
+                end, pc = self._ran + self.word("bare_guard_limit_us") * 1000 // bare.INSTRUCTION_NS, pc + 2
+            elif error == unit.OK and self._ran - last >= slice_:
+                if self._ran >= end and self._guarded():
+                    pc = self._drop(LATE, pc)
+                elif self._ran >= self.limit:
+                    raise self._fault(f"no end after {self._ran} instructions", pc, None)
+            else:
+                try:
+                    self._broken(error, pc)
+                except (Fault, Panic) as broken:
+                    if not self._guarded():
+                        raise
+                    if isinstance(broken, Panic):
+                        pc = self._drop(CHECK, file=broken.file_id, line=broken.line)
+                    else:
+                        pc = self._drop(PROCESSOR, pc, CAUSES.get(broken.kind, 0), broken.address or 0)
+            if not self._guarded() and self._ran >= end:
+                end = NO_END  # it has returned in time
+            last, slice_ = self._ran, max(min(SLICE, end - self._ran), 2)
+            error, more = self._start(pc, slice_)
+            self._ran += more
+
+    def _broken(self, error: int, pc: int) -> None:
+        """Raise what stopped a run that is not at its end."""
+        if error == unit.OK:
+            raise self._fault("wait for an interrupt that cannot come", pc, None)
+        if error == unit.EXCEPTION:
+            code = self._code(pc)
+            if code == 0xBE01:
+                raise Panic(*self._panic.load())
+            if code == 0xBE02:
+                value = self._panic.load()[0]
+                raise Exited(value - ((value & 0x80000000) << 1))
+            raise self._fault("breakpoint" if code >> 8 == 0xBE else "exception", pc, None)
+        if error == unit.UNDEFINED:
+            raise self._fault("division by zero" if pc in self.cpu.divisions else unit.KINDS[error], pc, None)
+        raise self._fault(unit.KINDS.get(error, f"unicorn error {error}"), pc, self.cpu.access[0])
+
+    # Guarded calls (hal_bare.c) --------------------------------------------------------------------------------------
+
+    def _guarded(self) -> bool:
+        return "bare_guard_sp" in self.symbols and self.word("bare_guard_sp") != 0
+
+    def _drop(self, kind: int, pc: int = 0, causes: int = 0, address: int = 0, file: int = 0, line: int = 0) -> int:
+        """Forget the guarded call that runs: where to go on. `bare_fault` says why."""
+        caller = self._enter.load()[2]
+        words = (kind, pc, caller if pc else 0, causes, address, file, line)
+        self.cpu.write(self.symbols["bare_fault"], b"".join((w & 0xFFFFFFFF).to_bytes(4, "little") for w in words))
+        enter = self._enter
+        enter.value[0], enter.value[1], enter.value[3] = kind, self.word("bare_guard_sp"), unit.THUMB
+        enter.store()
+        enter.value[1], enter.value[2] = bare.RAM.base + bare.STACK, bare.RETURN | 1  # as a call wants them
+        return self.symbols["bare_guard_drop"]
 
     def _code(self, pc: int) -> int:
         try:

@@ -24,6 +24,8 @@ class CheckedEngine(Engine):
         super().__init__(program, board or HostBoard())
         self.checked = Checked(program, self.board)
         self.checked.refresh()
+        self.said: dict[tuple[int, int], str] = {}  # what the last failed check at a place said, for Faults
+        self.board.place_of = self._place
 
     def allocate(self, size: int, align: int, name: str) -> tuple[int, Any]:
         region = new_region(size, name)
@@ -122,6 +124,15 @@ class CheckedEngine(Engine):
         from synapticos.compiler.parse import short_path
 
         return Trap(text, short_path(last.tb_frame.f_code.co_filename), last.tb_lineno)
+
+    def _place(self, error: Exception) -> tuple[int, int]:
+        """The number of the file, and the line, of a failed check in a guarded call. What is none of kernel-Python goes on."""
+        trap = error if isinstance(error, Trap) else self._trap(error)
+        if not isinstance(trap, Trap):
+            raise error
+        number = self.program.file_id(trap.file)
+        self.said[number, trap.line] = trap.message
+        return number, trap.line
 
     def call_direct(self, function: Function, arguments: tuple[Any, ...]) -> Any:
         self.checked.function(function)

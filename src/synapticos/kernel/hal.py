@@ -4,7 +4,9 @@ A board answers each function under its C name, `hal_<name>`; on checked CPython
 answer. The first argument is the board's number, so that one process may hold several; a chip ignores it.
 """
 
-from synapticos.lang import Ptr, hal_function, i32, u8, u32
+from synapticos.lang import Fn, Ptr, hal_function, i32, u8, u32
+
+Work = Fn[[Ptr[u8]], None]
 
 
 @hal_function
@@ -82,3 +84,19 @@ def interrupt_at(board: u32, line: u32, ticks: u32) -> None:
 
     At the next `spend` if that has passed. A second call moves it.
     """
+
+
+@hal_function
+def guard_open(board: u32, at: Ptr[u8], n: u32) -> None:
+    """The next `guard_run` may write these `n` bytes, besides its stack and its block. Four such pieces at most are kept."""
+
+
+@hal_function
+def guard_run(board: u32, work: Work, block: Ptr[u8], n: u32, limit_us: u32, fault: Ptr[u32]) -> u32:
+    """Call `work(block)`, a block of `n` bytes, and come back in any case: a FaultKind, and if that is not NONE its Fault.
+
+    What was called is then forgotten, a critical section that it was in included. A `limit_us` that is not 0 bounds its
+    time, by a clock of the board's own choice. Not from inside another `work`. Writes `fault`, seven words from the kind
+    on, only if it is not NONE.
+    """
+    ...

@@ -9,7 +9,7 @@ the next in the same slot.
 
 from synapticos.lang import *
 from synapticos.kernel.container import Quant
-from synapticos.kernel.capacity import DEADLINE_ORDER, DEADLINES
+from synapticos.kernel.capacity import DEADLINE_ORDER, DEADLINES, GUARD
 from synapticos.kernel.profile import JobTimes
 from synapticos.kernel.status import Status
 from synapticos.kernel.tensor import STAGE_INPUTS, Tensor
@@ -39,6 +39,28 @@ class HostWork(u8, Enum):
     WANTED = 1  # poll has said so, or will
     TAKEN = 2  # the host has the operands
     DONE = 3  # and posted the result
+
+
+class FaultKind(u32, Enum):
+    """Why a guarded call did not return."""
+
+    NONE = 0  # it did
+    PROCESSOR = 1  # the processor did not allow what it did
+    CHECK = 2  # a check of the program's own failed
+    LATE = 3  # it took longer than it may
+
+
+@struct
+class Fault:
+    """What went wrong in a stage or layer, as the board saw it. A place is the processor's, or a file and line."""
+
+    kind: FaultKind
+    pc: u32  # address of the instruction; 0: not known
+    caller: u32  # where the function would have returned to; 0: not known
+    causes: u32  # the processor's own word for it (CFSR); 0: none
+    address: u32  # of the access; 0: none, or not known
+    file: u32  # of a failed check: number of the Python file
+    line: u32  # 0: not known
 
 
 @struct
@@ -94,7 +116,8 @@ class Job:
     frame: u8  # which: a class's, or FREE_FRAME
     inputs: u8  # tensors in `x`
     preemptible: bool
-    reserved: Shaped[Array[u8], 2]
+    reserved: u8
+    faulted: bool  # a stage or layer of it did not return: x[0] holds its Fault
     stage: u8
     host: HostWork
     turn: u8  # which end of a planned frame the next buffer takes
@@ -103,7 +126,7 @@ class Job:
     abort: bool  # end it before its next step
     announced: bool  # its callback has returned
     into: bool  # the caller brought a buffer for the result
-    x: Shaped[Array[Tensor], STAGE_INPUTS]  # what the step before left; at first the input, at last the result
+    x: Shaped[Array[Tensor], STAGE_INPUTS]  # what the step before left; at first the input, at last the result, or a Fault
     quant: Shaped[Array[Quant], STAGE_INPUTS]
 
 
@@ -143,6 +166,8 @@ def job_clear(job: Job) -> None:
     job.mark = 0
     job.error_at = 0
     job.frame_bytes = 0
+    if GUARD != 0:
+        job.faulted = False
     job.stage = 0
     job.host = HostWork.NONE
     job.turn = 0

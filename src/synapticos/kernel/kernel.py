@@ -8,7 +8,7 @@ from synapticos.lang import *
 from synapticos.kernel import hal
 from synapticos.kernel.arena import Arena
 from synapticos.kernel.backend import Npu
-from synapticos.kernel.capacity import COMPOSING, MAX_JOBS
+from synapticos.kernel.capacity import COMPOSING, GUARD, MAX_JOBS
 from synapticos.kernel.clock import Clock
 from synapticos.kernel.dsp.contract import Dsp
 from synapticos.kernel.job import CLASSES, Job
@@ -53,12 +53,21 @@ class Stats:
 
 
 @struct
+class Guards:
+    """Stages and layers that did not return since boot; in a build with GUARD."""
+
+    faults: u32  # that a processor or a check stopped
+    watchdogs: u32  # that took longer than they may
+
+
+@struct
 class Kernel:
     clock: Clock
     jobs: Shaped[Array[Job], MAX_JOBS]  # near the start, which makes for short instructions
     arena: Arena
     frames: Shaped[Array[Frame], FRAMES]
     stats: Stats
+    guards: Shaped[Array[Guards], GUARD]
     note: Note
     posted: u32  # bit n: job slot n needs `poll` before it is ready: a deadline begins, the host has run its stage
     free: u32  # bit n: job slot n is FREE

@@ -11,8 +11,9 @@ from synapticos.lang import *
 from synapticos.kernel import hal
 from synapticos.kernel.arena import HEADER, align_up, shape_bytes
 from synapticos.kernel.backend import Need, NpuState, StepRows
-from synapticos.kernel.capacity import ACCELERATOR, COMPOSING, HOST_STAGES, PLAIN_STAGES, PROFILING
+from synapticos.kernel.capacity import ACCELERATOR, COMPOSING, GUARD, HOST_STAGES, PLAIN_STAGES, PROFILING
 from synapticos.kernel.container import ModelMemory
+from synapticos.kernel.guard import APP_STAGES, LayerWork, StageWork, guard_layer, guard_stage
 from synapticos.kernel.job import FREE_FRAME, HostWork, Job
 from synapticos.kernel.kernel import Kernel
 from synapticos.kernel.model import Model, ModelState
@@ -21,9 +22,8 @@ from synapticos.kernel.pipeline import MIN_BUFFER, Pipeline, Stage, StageKind
 from synapticos.kernel.region import REGION_ARENA, REGION_NONE, REGION_NPU, REGION_OUTPUT
 from synapticos.kernel.stages.tables import BUILTINS, capacity
 from synapticos.kernel.status import Status
-from synapticos.kernel.tensor import MAX_DIMS, STAGE_INPUTS, DType, Lifetime, StageCall, StageFn, Tensor, element_size
+from synapticos.kernel.tensor import MAX_DIMS, STAGE_INPUTS, DType, Lifetime, StageCall, Tensor, element_size
 
-APP_STAGES = table(StageFn, [], open=True)  # an app's own
 SMALLEST_FRAME: Final[u32] = 16
 
 
@@ -325,6 +325,20 @@ def begin_model(kernel: Kernel, job: Job, stage: Stage, model: Model) -> Status:
     return Status.OK
 
 
+@fn(inline=True)
+def run_rows(kernel: Kernel, job: Job, model: Model, m: ModelMemory, row: u32, row_end: u32) -> Status:
+    """Rows of the model's step. Returns what the backend says, or what `guard_layer` does."""
+    if GUARD != 0:
+        work = local(LayerWork, zero=False)
+        copy(work.memory, m)
+        work.backend = model.backend
+        work.step = job.step
+        work.row = row
+        work.row_end = row_end
+        return guard_layer(kernel, job, work)
+    return BACKEND_RUN[model.backend](m, job.step, row, row_end)
+
+
 @fn(inline=False)
 def step_model(kernel: Kernel, job: Job, stage: Stage) -> Status:
     """The next piece of the job's model; after the last one its outputs are handed on."""
@@ -342,7 +356,7 @@ def step_model(kernel: Kernel, job: Job, stage: Stage) -> Status:
         row_end = rows.row_end
         if rows.tile != 0 and row_end - row > rows.tile:
             row_end = row + rows.tile
-        status = BACKEND_RUN[model.backend](m, job.step, row, row_end)
+        status = run_rows(kernel, job, model, m, row, row_end)
         if status != Status.OK:
             if ACCELERATOR != 0 and job.holds_npu:
                 job.holds_npu = False
@@ -433,6 +447,13 @@ def run_step(kernel: Kernel, job: Job, pipeline: Pipeline) -> Status:
     if HOST_STAGES != 0 and stage.kind == StageKind.HOST:
         job.host = HostWork.WANTED
         return Status.OK
+    if GUARD != 0:
+        work = local(StageWork, zero=False)
+        check(fill_call(kernel, job, pipeline, stage, work.call))
+        work.app = stage.kind == StageKind.APP
+        work.number = stage.number
+        check(guard_stage(kernel, job, work))
+        return end_stage(kernel, job, work.call.y)
     call = local(StageCall, zero=False)
     check(fill_call(kernel, job, pipeline, stage, call))
     if stage.kind == StageKind.APP:

@@ -12,10 +12,10 @@ from synapticos.lang import *
 from synapticos.kernel import hal
 from synapticos.kernel.advance import CALLBACKS, CallbackFn, advance, free_slot, release_job, take_host_stage  # noqa: F401
 from synapticos.kernel.bits import bit, lowest_bit
-from synapticos.kernel.capacity import COMPOSING, DEADLINES, HOST_STAGES, MAX_JOBS, PROFILING
+from synapticos.kernel.capacity import COMPOSING, DEADLINES, GUARD, HOST_STAGES, MAX_JOBS, PROFILING
 from synapticos.kernel.clock import Clock
 from synapticos.kernel.job import (
-    CLASSES, FREE_FRAME, NEVER, HostWork, Job, JobParams, JobState, goes_before, job_begun, job_clear, job_finished,
+    CLASSES, FREE_FRAME, NEVER, Fault, HostWork, Job, JobParams, JobState, goes_before, job_begun, job_clear, job_finished,
 )  # fmt: skip
 from synapticos.kernel.kernel import Inside, Kernel
 from synapticos.kernel.pipeline import PipelineState
@@ -541,6 +541,25 @@ def infer_error_at(kernel: Kernel, id: u32) -> tuple[u32, u32]:
         at = kernel.jobs[slot].error_at
     hal.critical_exit(kernel.board, state)
     return at >> 16, at & 0xFFFF
+
+
+@fn
+def infer_fault(kernel: Kernel, id: u32, out: Fault) -> Status:
+    """The fault that ended a job, in a build with GUARD; the job stays.
+
+    Returns OK; NOENT for no such job; NODATA, and `out` has not changed, if no fault ended it (yet).
+    """
+    status = Status.NOENT
+    state = hal.critical_enter(kernel.board)
+    slot = find_slot(kernel, id)
+    if slot != MAX_JOBS:
+        job = kernel.jobs[slot]
+        status = Status.NODATA
+        if GUARD != 0 and job_finished(job) and job.faulted:
+            copy(out, view(Fault, job.x[0]))
+            status = Status.OK
+    hal.critical_exit(kernel.board, state)
+    return status
 
 
 # ---- stages that the host runs

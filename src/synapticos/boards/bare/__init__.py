@@ -8,6 +8,7 @@ CODE = Region("FLASH", 0x10000000, 4 << 20)
 RAM = Region("RAM", 0x38000000, 1 << 20)
 HEAP = Region("HEAP", 0x80000000, 64 << 20)  # what the host allocates for arguments; not known to the linker
 STACK = 64 << 10
+INSTRUCTION_NS = 32  # what the emulator takes one instruction to last
 RETURN = CODE.end - 16  # a breakpoint: where the called function returns to
 
 SOURCES: tuple[Path, ...] = (HERE / "bare" / "hal_bare.c", HERE / "memory.c")

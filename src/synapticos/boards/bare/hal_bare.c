@@ -13,6 +13,7 @@ uint8_t bare_console[CONSOLE];
 uint8_t bare_argument[256];
 volatile uint32_t bare_argument_bytes;
 virtual_line bare_lines[VIRTUAL_LINES];
+volatile uint32_t bare_fault[FAULT_WORDS]; /* as the host has found it */
 
 uint32_t hal_ticks(uint32_t board) {
     (void)board;
@@ -85,6 +86,57 @@ void hal_spend(uint32_t board, uint32_t ticks) {
 void hal_interrupt_at(uint32_t board, uint32_t line, uint32_t ticks) {
     (void)board;
     virtual_at(bare_lines, line, ticks);
+}
+
+/* The host that runs the core is the one that brings a guarded call back: it looks whether `bare_guard_sp` is set. */
+volatile uint32_t bare_guard_sp;       /* 0: no guarded call runs */
+volatile uint32_t bare_guard_limit_us; /* 0: any time */
+
+void hal_guard_open(uint32_t board, uint8_t *at, uint32_t n) {
+    (void)board, (void)at, (void)n;
+}
+
+/* Keeps what a function must keep, calls, and gives 0; `bare_guard_drop` is where the host goes on when the call did not
+   return, with its kind in r0 and the stack pointer as it is stored. */
+__attribute__((naked, noinline)) static uint32_t guarded_call(
+    __attribute__((unused)) void (*work)(uint8_t *), __attribute__((unused)) uint8_t *block) {
+    __asm__ volatile(
+        "push {r4-r11, lr}\n"
+        "sub sp, #4\n"
+#ifdef __ARM_FP
+        "vpush {d8-d15}\n"
+#endif
+        "ldr r2, =bare_guard_sp\n"
+        "mov r3, sp\n"
+        "str r3, [r2]\n"
+        "mov r2, r0\n"
+        "mov r0, r1\n"
+        "blx r2\n"
+        "movs r0, #0\n"
+        ".globl bare_guard_drop\n"
+        ".thumb_func\n"
+        "bare_guard_drop:\n"
+        "ldr r2, =bare_guard_sp\n"
+        "movs r3, #0\n"
+        "str r3, [r2]\n"
+#ifdef __ARM_FP
+        "vpop {d8-d15}\n"
+#endif
+        "add sp, #4\n"
+        "pop {r4-r11, pc}\n"
+        ".ltorg\n");
+}
+
+uint32_t hal_guard_run(uint32_t board, void (*work)(uint8_t *), uint8_t *block, uint32_t n, uint32_t limit_us, uint32_t *fault) {
+    (void)board, (void)n;
+    bare_guard_limit_us = limit_us;
+    if (limit_us != 0)
+        __asm__ volatile("bkpt #3" : : : "memory"); /* the host counts from here on */
+    uint32_t kind = guarded_call(work, block);
+    if (kind != FAULT_NONE)
+        for (uint32_t i = 0; i < FAULT_WORDS; i++)
+            fault[i] = bare_fault[i];
+    return kind;
 }
 
 void syn_panic(uint32_t file, uint32_t line) {

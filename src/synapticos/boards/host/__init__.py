@@ -14,6 +14,7 @@ from typing import Any
 from synapticos.boards.board import HERE
 
 NOENT, IO = -2, -5  # of kernel/status.py, which is above this folder
+CHECK = 2  # of kernel/job.py's FaultKind
 TICK_RATE = 1_000_000
 LINES = 4  # interrupts that devices which are not there can make
 SOURCES: tuple[Path, ...] = (HERE / "host" / "hal.c",)
@@ -63,6 +64,10 @@ def _name(pointer: Any) -> str:
     return text[:end].decode("utf-8", "surrogateescape")
 
 
+def nowhere(error: Exception) -> tuple[int, int]:
+    raise error
+
+
 class HostBoard:
     """One board. The methods up to `file_write` are the hardware contract (kernel/hal); their `board` is not used.
 
@@ -84,6 +89,8 @@ class HostBoard:
         self.handlers: list[Any] = [None] * LINES  # and what it calls, without arguments
         self._lock = threading.RLock()
         self._woken = threading.Event()
+        self._held = threading.local()
+        self.place_of = nowhere  # a failed check's number of a file, and line; raises what is none
 
     # What the kernel calls -------------------------------------------------------------------------------------------
 
@@ -99,10 +106,17 @@ class HostBoard:
 
     def critical_enter(self, board: int) -> int:
         self._lock.acquire()
+        self._held.depth = self._depth + 1
         return 0
 
     def critical_exit(self, board: int, state: int) -> None:
+        self._held.depth -= 1
         self._lock.release()
+
+    @property
+    def _depth(self) -> int:
+        """Sections that this thread is in."""
+        return getattr(self._held, "depth", 0)
 
     def wake(self, board: int) -> None:
         self.wakes += 1
@@ -115,6 +129,22 @@ class HostBoard:
 
     def exit(self, board: int, code: int) -> None:
         raise HostExit(code)
+
+    def guard_open(self, board: int, at: Any, n: int) -> None:
+        pass
+
+    def guard_run(self, board: int, work: Any, block: Any, n: int, limit_us: int, fault: Any) -> int:
+        before = self._depth
+        try:
+            work(block)
+        except Exception as error:
+            file, line = self.place_of(error)
+            while self._depth > before:
+                self.critical_exit(board, 0)
+            for i, word in enumerate((CHECK, 0, 0, 0, 0, file, line)):
+                fault.v[fault.at + i] = word
+            return CHECK
+        return 0
 
     def argument(self, board: int, buffer: Any, n: int) -> int:
         part = self.arguments[:n]

@@ -1,0 +1,109 @@
+"""Guard: code of a stage or layer runs so that what it does wrong ends its own job and nothing else.
+
+Only the call itself is guarded: the kernel's own work around it is not, nothing is half written when it begins, and a
+fault in the kernel stops the board as it always does. The board says what went wrong, and forgets the call: its stack,
+the registers, and a critical section that it was in. A build without GUARD calls directly.
+"""
+
+from synapticos.lang import *
+from synapticos.kernel import hal
+from synapticos.kernel.capacity import WATCHDOG_US
+from synapticos.kernel.container import ModelMemory
+from synapticos.kernel.job import Fault, FaultKind, Job
+from synapticos.kernel.kernel import Kernel
+from synapticos.kernel.npu import BACKEND_RUN
+from synapticos.kernel.stages.tables import BUILTINS
+from synapticos.kernel.status import Status
+from synapticos.kernel.tensor import StageCall, StageFn
+
+APP_STAGES = table(StageFn, [], open=True)  # an app's own
+
+
+@struct
+class StageWork:
+    """A stage about to run."""
+
+    call: StageCall
+    number: u32
+    status: Status
+    app: bool  # in APP_STAGES, not in BUILTINS
+    reserved: Shaped[Array[u8], 3]
+
+
+@struct
+class LayerWork:
+    """Rows of a model's step about to run."""
+
+    memory: ModelMemory
+    backend: u32
+    step: u32
+    row: u32
+    row_end: u32
+    status: Status
+
+
+@fn
+def run_stage_work(block: Ptr[u8]) -> None:
+    """What the board calls for a stage: `block` is a StageWork."""
+    work = view(StageWork, block)
+    if work.app:
+        work.status = APP_STAGES[work.number](work.call)
+    else:
+        work.status = BUILTINS[work.number](work.call)
+
+
+@fn
+def run_layer_work(block: Ptr[u8]) -> None:
+    """What the board calls for a layer: `block` is a LayerWork."""
+    work = view(LayerWork, block)
+    work.status = BACKEND_RUN[work.backend](work.memory, work.step, work.row, work.row_end)
+
+
+@fn(inline=False)
+def guard_stage(kernel: Kernel, job: Job, work: StageWork) -> Status:
+    """Run a stage: its status, or that of its fault. What it may write: its result's room, its state, scratch, the call."""
+    call = work.call
+    hal.guard_open(kernel.board, call.y_data, call.y.size)
+    scratch = call.scratch
+    if scratch is not None:
+        hal.guard_open(kernel.board, scratch, call.scratch_bytes)
+    state = call.state
+    if state is not None:
+        hal.guard_open(kernel.board, state, call.state_bytes)
+    fault = view(Fault, job.x[0])
+    kind = hal.guard_run(kernel.board, run_stage_work, view(u8, work), sizeof(StageWork), WATCHDOG_US, view(u32, fault))
+    if kind == u32(FaultKind.NONE):
+        return work.status
+    return guard_broken(kernel, job, kind)
+
+
+@fn(inline=False)
+def guard_layer(kernel: Kernel, job: Job, work: LayerWork) -> Status:
+    """Run rows of a layer: its status, or that of its fault. What it may write: its model's frame and state, scratch."""
+    m = work.memory
+    hal.guard_open(kernel.board, m.frame, m.frame_bytes)
+    hal.guard_open(kernel.board, m.scratch, m.scratch_bytes)
+    hal.guard_open(kernel.board, m.persistent, m.persistent_bytes)
+    fault = view(Fault, job.x[0])
+    kind = hal.guard_run(kernel.board, run_layer_work, view(u8, work), sizeof(LayerWork), WATCHDOG_US, view(u32, fault))
+    if kind == u32(FaultKind.NONE):
+        return work.status
+    return guard_broken(kernel, job, kind)
+
+
+@fn(inline=False)
+def guard_broken(kernel: Kernel, job: Job, kind: u32) -> Status:
+    """A guarded call did not return: count it. The job's Fault lies where its first tensor was, which is lost with it.
+
+    Returns TIMEDOUT if it took longer than it may; else ACCES.
+    """
+    late = kind == u32(FaultKind.LATE)
+    job.faulted = True
+    for guard in kernel.guards:
+        if late:
+            guard.watchdogs = wrap(u32, guard.watchdogs + 1)
+        else:
+            guard.faults = wrap(u32, guard.faults + 1)
+    if late:
+        return Status.TIMEDOUT
+    return Status.ACCES
