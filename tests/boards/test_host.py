@@ -11,7 +11,6 @@ from synapticos.boards.host import CDEF, SOURCES, HostBoard, HostExit, NativeBoa
 
 COMPILERS = ["gcc", "clang", "zig"]
 MORE = """
-uint32_t hal_tick_rate(uint32_t);
 void hal_console(uint32_t, const uint8_t *, uint32_t);
 uint32_t hal_critical_enter(uint32_t);
 void hal_critical_exit(uint32_t, uint32_t);

@@ -122,12 +122,12 @@ def test_time_passes_the_end_of_the_counter(timed):
     assert w.now() & 0xFFFFFFFF == 50 and w.kernel.stats.submitted == 2
 
 
-@pytest.mark.parametrize("at", range(0, 48, 4))
+@pytest.mark.parametrize("at", [0, 4, *range(40, 80, 4)])
 def test_a_damaged_table_of_costs_is_refused(make, at):
     """Any of its words made too large: nothing outside it is read."""
     e = make(timed_load, **OPTIONS)
     data = bytearray(timed_model([(1, 0, [100]), (10, 4, [7, 8, 3])], input_bytes=16))
-    used = at in (0, 20, 24, 28, 32, 36)  # magic, steps, costs, places, outputs
+    used = at in (0, 4, 56, 60, 64, 68, 72)  # magic, version, steps, costs, places, outputs
 
     def load(content):
         m = e.new(ModelMemory, container_bytes=len(content))

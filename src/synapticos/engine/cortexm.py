@@ -50,6 +50,17 @@ class CoreBoard:
     def now(self, ticks: int) -> None:
         self.core.ticks = ticks & 0xFFFFFFFF
 
+    number = 0
+
+    @property
+    def rate(self) -> int:
+        """Ticks a second."""
+        return self.core.word("bare_tick_rate")
+
+    @rate.setter
+    def rate(self, rate: int) -> None:
+        self.core.set_word("bare_tick_rate", rate)
+
     def advance(self, ticks: int) -> None:
         self.now = self.now + ticks
 

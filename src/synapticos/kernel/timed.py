@@ -11,22 +11,25 @@ Outputs hold whatever lay in their memory before. Costs are in ticks of the boar
 from synapticos.lang import *
 from synapticos.kernel import hal
 from synapticos.kernel.backend import Caps, Need, StepRows
-from synapticos.kernel.container import ModelMemory, Quant
+from synapticos.kernel.container import MAGIC, ModelMemory, Quant
+from synapticos.kernel.model import NAME_BYTES
 from synapticos.kernel.npu import BACKEND_CAPS, BACKEND_CLEAR, BACKEND_LOAD, BACKEND_NEED, BACKEND_OUTPUT, BACKEND_RUN, BACKEND_STEP
 from synapticos.kernel.status import Status
 from synapticos.kernel.stub import stub_caps, stub_clear, stub_load, stub_need, stub_output, stub_run, stub_step
 from synapticos.kernel.tensor import StageCall, Tensor
 
-TIMED_MAGIC: Final[u32] = 0x314D4954  # "TIM1"
+TIMED_VERSION: Final[u32] = 0x314D4954  # "TIM1": no version that a container can have
 TIMED_NAME = rom(b"timed")
 TIMED_NAME_BYTES: Final[u32] = 5
 
 
 @struct
 class TimedModel:
-    """48 bytes, then `steps` TimedStep, `costs` ticks of 32 bits, `outputs` TimedOutput at `outputs_at`."""
+    """80 bytes, then `steps` TimedStep, `costs` ticks of 32 bits, `outputs` TimedOutput at `outputs_at`."""
 
-    magic: u32
+    magic: u32  # that of a container, and its name where a container has it
+    version: u32
+    name: Shaped[Array[u8], NAME_BYTES]
     frame_bytes: u32
     scratch_bytes: u32
     persistent_bytes: u32
@@ -36,7 +39,7 @@ class TimedModel:
     costs_at: u32  # from the start, a multiple of 4
     outputs: u32
     outputs_at: u32  # a multiple of 4
-    reserved: Shaped[Array[u32], 2]
+    reserved: u32
 
 
 @struct
@@ -85,7 +88,7 @@ def timed_load(m: ModelMemory) -> Status:
     if m.container_bytes < MODEL_BYTES:
         return Status.INVAL
     head = view(TimedModel, m.container)
-    if head.magic != TIMED_MAGIC or head.costs_at % 4 != 0 or head.outputs_at % 4 != 0:
+    if head.magic != MAGIC or head.version != TIMED_VERSION or head.costs_at % 4 != 0 or head.outputs_at % 4 != 0:
         return Status.INVAL
     size = u64(m.container_bytes)
     if MODEL_BYTES + u64(head.steps) * STEP_BYTES > size or head.costs_at + u64(head.costs) * 4 > size:
@@ -178,7 +181,8 @@ TIMED_BACKEND = {  # the backends' rows in a build whose time is virtual: the ti
 
 
 def timed_model(
-    steps: list[tuple[int, int, list[int]]], outputs: list[dict] | None = None, quants: list[dict] | None = None, **needs: int
+    steps: list[tuple[int, int, list[int]]], outputs: list[dict] | None = None, quants: list[dict] | None = None, name: str = "",
+    **needs: int
 ) -> bytes:
     """A TimedModel for the host to write: steps are (rows, tile, ticks of each call); `needs` are the fields in bytes.
 
@@ -196,7 +200,7 @@ def timed_model(
         costs += b"".join(t.to_bytes(4, "little") for t in ticks)
     costs_at = sizeof(TimedModel) + len(records)
     head = pack(
-        TimedModel, magic=TIMED_MAGIC, steps=len(steps), costs=len(costs) // 4, costs_at=costs_at, outputs=len(outputs),
+        TimedModel, magic=MAGIC, version=TIMED_VERSION, name=name.encode()[: NAME_BYTES - 1], steps=len(steps), costs=len(costs) // 4, costs_at=costs_at, outputs=len(outputs),
         outputs_at=costs_at + len(costs), **needs,
     )  # fmt: skip
     tail = b"".join(pack(TimedOutput, tensor=pack(Tensor, **y), quant=pack(Quant, **q)) for y, q in zip(outputs, quants, strict=True))

@@ -30,6 +30,7 @@ void host_set_argument(uint32_t board, const uint8_t *text, uint32_t n);
 void host_set_folder(uint32_t board, const char *folder);
 int32_t host_call(void *function, void *block, uint32_t *told, uint32_t board);
 uint32_t hal_ticks(uint32_t board);
+uint32_t hal_tick_rate(uint32_t board);
 """
 
 
@@ -251,8 +252,17 @@ class NativeBoard:
         self._now = ticks
         self._lib.host_set_ticks(self.number, ticks & 0xFFFFFFFF)
 
+    @property
+    def rate(self) -> int:
+        """Ticks a second."""
+        return int(self._lib.hal_tick_rate(self.number))
+
+    @rate.setter
+    def rate(self, rate: int) -> None:
+        self._lib.host_clock(self.number, int(self._real), rate)
+
     def advance(self, ticks: int) -> None:
-        """Let virtual time pass."""
+        """Let virtual time pass, without interrupts."""
         self.now += ticks
 
     def interrupt(self, line: int, handler: Any, block: Any) -> None:

@@ -1,0 +1,355 @@
+"""Simulation: a kernel's own schedule in virtual time, from one event to the next.
+
+The caller gives a list of arrivals, in order of time: a job to submit, one to cancel, an interrupt that takes its time.
+Each comes from an interrupt at its very tick, in the middle of a step too. Between them this loop does what firmware's
+main does: it polls, and when there is nothing to do it lets time pass until something comes.
+
+What happens is written to a list of events, and summed up for each pipeline. Times are ticks since the simulation began.
+Nothing here is part of a firmware.
+"""
+
+from synapticos.lang import *
+from synapticos.kernel import hal
+from synapticos.kernel.capacity import MAX_JOBS, MAX_PIPELINES
+from synapticos.kernel.clock import Clock
+from synapticos.kernel.job import NEVER, Job, JobState, job_finished
+from synapticos.kernel.kernel import Kernel
+from synapticos.kernel.sched import Poll, find_slot, infer_abort, infer_cancel, infer_detach, infer_post, kernel_poll
+from synapticos.kernel.status import Status
+from synapticos.kernel.tensor import Tensor
+
+LINE: Final[u32] = 0  # the interrupt by which arrivals come
+LONGEST: Final[u64] = 0x40000000  # ticks that pass at once at most, and that an interrupt is armed ahead
+LEAST_ROOM: Final[u32] = 1024  # events that one poll and what comes during it may cause
+RECORD_JOBS: Final[u32] = 1  # a Simulation's `record`
+RECORD_STEPS: Final[u32] = 2
+
+
+class Comes(u8, Enum):
+    """What an arrival is."""
+
+    JOB = 0  # a job of pipeline `target` is submitted
+    CANCEL = 1  # the newest job of pipeline `target` is cancelled
+    ABORT = 2  # it is aborted
+    TAX = 3  # an interrupt that takes `value` ticks
+
+
+class Happens(u8, Enum):
+    """What an event is."""
+
+    RELEASED = 0
+    REFUSED = 1  # `value`: the status, two's complement
+    STEP = 2  # `value`: the ticks it took until `at`
+    ENDED = 3  # `value`: the status, two's complement
+    ANSWERED = 4  # a cancel or an abort: `value` is the status
+
+
+class Stop(u8, Enum):
+    """Why `simulate` came back."""
+
+    DONE = 0  # the time is over
+    FULL = 1  # the events want to be taken
+    STUCK = 2  # a job waits for somebody who is not there
+
+
+@struct
+class Arrival:
+    at: u64
+    value: u32
+    target: u16
+    kind: u8
+    reserved: u8
+
+
+@struct
+class Event:
+    at: u64
+    job: u32
+    value: u32
+    kind: u8
+    slot: u8
+    pipeline: u8
+    stage: u8  # of a step: what ran, and from which row on
+    step: u16
+    row: u16
+
+
+@struct
+class Source:
+    """What pipeline i of an app is given."""
+
+    pipe: u32  # handle
+    tensor: Tensor
+
+
+@struct
+class Seen:
+    """What was last seen of a job slot."""
+
+    released: u64
+    id: u32
+    step: u32
+    row: u32
+    stage: u8
+    pipeline: u8
+    open: bool  # the job has not ended
+    reserved: u8
+
+
+@struct
+class Figures:
+    """One pipeline's jobs."""
+
+    worst: u64  # from release to end, ticks, of those that ended well
+    total: u64
+    waiting: u64  # how long the oldest job that has not ended has been there when the run is done
+    released: u32
+    refused: u32
+    done: u32
+    late: u32  # ended after their deadline
+    failed: u32
+    cancelled: u32
+
+
+@struct
+class Simulation:
+    clock: Clock
+    until: u64
+    busy: u64  # ticks in which something ran
+    steps: u64
+    idle: u32  # ticks of a poll that finds nothing; the last one begins just before something comes
+    record: u32
+    arrivals: u32
+    next: u32
+    used: u32  # events
+    room: u32
+    lost: u32  # events for which there was no room
+    reserved: u32
+    newest: Shaped[Array[u32], MAX_PIPELINES]
+    seen: Shaped[Array[Seen], MAX_JOBS]
+    figures: Shaped[Array[Figures], MAX_PIPELINES]
+
+
+ARRIVAL_BYTES = sizeof(Arrival)
+EVENT_BYTES = sizeof(Event)
+SOURCE_BYTES = sizeof(Source)
+
+
+@fn
+def simulate_begin(kernel: Kernel, sim: Simulation, until: u64, record: u32, arrivals: u32, room: u32, idle: u32) -> None:
+    """Time begins now."""
+    fill(view(u8, sim), 0, sizeof(Simulation))
+    now = hal.ticks(kernel.board)
+    rate = hal.tick_rate(kernel.board)
+    sim.clock.start(now, rate)
+    sim.until = until
+    sim.record = record
+    sim.arrivals = arrivals
+    sim.room = room
+    sim.idle = idle
+
+
+@fn
+def look(kernel: Kernel, sim: Simulation) -> u64:
+    """Ticks since the beginning."""
+    now = hal.ticks(kernel.board)
+    sim.clock.update(now)
+    return sim.clock.ticks
+
+
+@fn
+def add_event(sim: Simulation, events: Ptr[u8], kind: Happens, job: u32, value: u32, slot: u32, seen: Seen | None) -> None:
+    if sim.used == sim.room:
+        sim.lost += 1
+        return
+    event = view(Event, events[sim.used * EVENT_BYTES :])
+    sim.used += 1
+    event.at = sim.clock.ticks
+    event.job = job
+    event.value = value
+    event.kind = u8(kind)
+    event.slot = u8(slot)
+    event.pipeline = 0
+    event.stage = 0
+    event.step = 0
+    event.row = 0
+    if seen is not None:
+        event.pipeline = seen.pipeline
+        event.stage = seen.stage
+        event.step = u16(seen.step & 0xFFFF)
+        event.row = u16(seen.row & 0xFFFF)
+
+
+@fn
+def see_new(sim: Simulation, events: Ptr[u8], job: Job, slot: u32) -> None:
+    """A job that was not there before, released now."""
+    seen = sim.seen[slot]
+    seen.id = job.id
+    seen.released = sim.clock.ticks
+    seen.pipeline = job.pipeline
+    seen.stage = 0
+    seen.step = 0
+    seen.row = 0
+    seen.open = True
+    sim.figures[job.pipeline].released += 1
+    if sim.record & RECORD_JOBS != 0:
+        add_event(sim, events, Happens.RELEASED, job.id, 0, slot, seen)
+
+
+@fn
+def see_end(sim: Simulation, events: Ptr[u8], job: Job, slot: u32, time_us: u64) -> None:
+    """The job that was seen in a slot has ended; the slot still tells how, unless the next one has it."""
+    seen = sim.seen[slot]
+    seen.open = False
+    figures = sim.figures[seen.pipeline]
+    status = Status.NOENT
+    if job.id == seen.id:
+        status = job.status
+        if job.deadline_us != NEVER and time_us > job.deadline_us and status != Status.CANCELED:
+            figures.late += 1
+    if status == Status.OK:
+        response = sim.clock.ticks - seen.released
+        figures.worst = max(figures.worst, response)
+        figures.total += response
+        figures.done += 1
+    elif status == Status.CANCELED:
+        figures.cancelled += 1
+    else:
+        figures.failed += 1
+    if sim.record & RECORD_JOBS != 0:
+        add_event(sim, events, Happens.ENDED, seen.id, wrap(u32, i32(status)), slot, seen)
+
+
+@fn
+def see_all(kernel: Kernel, sim: Simulation, events: Ptr[u8]) -> None:
+    """Which jobs have come, gone on and ended since the last look?"""
+    time_us = kernel.clock.us()
+    for slot in range(MAX_JOBS):
+        job = kernel.jobs[slot]
+        seen = sim.seen[slot]
+        if seen.open and (job.id != seen.id or job.state == JobState.FREE or job_finished(job)):
+            see_end(sim, events, job, slot, time_us)
+        if job.id != seen.id and job.state != JobState.FREE and job.state != JobState.CLAIMED:
+            see_new(sim, events, job, slot)
+        if seen.open:
+            seen.stage = job.stage
+            seen.step = job.step
+            seen.row = job.row
+
+
+@fn
+def submit(kernel: Kernel, sim: Simulation, events: Ptr[u8], target: u32, sources: Ptr[u8], input: Ptr[u8]) -> None:
+    source = view(Source, sources[target * SOURCE_BYTES :])
+    status, id = infer_post(kernel, source.pipe, source.tensor, input, None, 0, None)
+    if status != Status.OK:
+        sim.figures[target].refused += 1
+        if sim.record & RECORD_JOBS != 0:
+            add_event(sim, events, Happens.REFUSED, target, wrap(u32, i32(status)), 0, None)
+        return
+    sim.newest[target] = id
+    slot = find_slot(kernel, id)
+    if slot != MAX_JOBS:
+        if sim.seen[slot].open:
+            time_us = kernel.clock.us()
+            see_end(sim, events, kernel.jobs[slot], slot, time_us)
+        see_new(sim, events, kernel.jobs[slot], slot)
+    ignore(infer_detach(kernel, id))
+
+
+@fn
+def simulate_interrupt(kernel: Kernel, sim: Simulation, sources: Ptr[u8], input: Ptr[u8], arrivals: Ptr[u8], events: Ptr[u8]) -> None:
+    """What is due arrives; then the interrupt for the next one is armed."""
+    now = look(kernel, sim)
+    while sim.next < sim.arrivals:
+        arrival = view(Arrival, arrivals[sim.next * ARRIVAL_BYTES :])
+        if arrival.at > now:
+            break
+        sim.next += 1
+        match arrival.kind:
+            case 0:
+                submit(kernel, sim, events, arrival.target, sources, input)
+            case 1:
+                cancelled = infer_cancel(kernel, sim.newest[arrival.target])
+                add_event(sim, events, Happens.ANSWERED, sim.newest[arrival.target], wrap(u32, i32(cancelled)), 0, None)
+            case 2:
+                aborted = infer_abort(kernel, sim.newest[arrival.target])
+                add_event(sim, events, Happens.ANSWERED, sim.newest[arrival.target], wrap(u32, i32(aborted)), 0, None)
+            case _:
+                hal.spend(kernel.board, arrival.value)
+                now = look(kernel, sim)
+    arm(kernel, sim, arrivals)
+
+
+@fn
+def arm(kernel: Kernel, sim: Simulation, arrivals: Ptr[u8]) -> None:
+    """Ask for the interrupt of the next arrival, if that is near."""
+    if sim.next < sim.arrivals:
+        arrival = view(Arrival, arrivals[sim.next * ARRIVAL_BYTES :])
+        wait: u64 = 0
+        if arrival.at > sim.clock.ticks:
+            wait = arrival.at - sim.clock.ticks
+        if wait < LONGEST:
+            hal.interrupt_at(kernel.board, LINE, wrap(u32, sim.clock.last + u32(wait)))
+
+
+@fn
+def rest(kernel: Kernel, sim: Simulation, arrivals: Ptr[u8]) -> None:
+    """Nothing to do: let time pass until something comes."""
+    now = sim.clock.ticks
+    target = sim.until
+    if sim.next < sim.arrivals:
+        arrival = view(Arrival, arrivals[sim.next * ARRIVAL_BYTES :])
+        target = min(target, arrival.at)
+    wait: u64 = 0
+    if target > now:
+        wait = min(target - now, LONGEST)
+    if sim.idle != 0 and wait != 0:
+        if wait > 1:
+            hal.spend(kernel.board, u32(wait - 1))
+        hal.spend(kernel.board, sim.idle)
+    else:
+        hal.spend(kernel.board, u32(wait))
+
+
+@fn
+def simulate(kernel: Kernel, sim: Simulation, sources: Ptr[u8], input: Ptr[u8], arrivals: Ptr[u8], events: Ptr[u8]) -> Stop:
+    """Go on until the time is over, or the events want to be taken: from the start of their list, `sim.used`.
+
+    `sources` has a Source for each pipeline, `input` memory for the largest of their tensors. Before the first call
+    the board's interrupt LINE is made `simulate_interrupt` with the same arguments.
+    """
+    sim.used = 0
+    now = look(kernel, sim)
+    while now < sim.until:
+        if sim.room - sim.used < LEAST_ROOM:
+            return Stop.FULL
+        arm(kernel, sim, arrivals)
+        began = now
+        answer, id = kernel_poll(kernel)
+        if answer == Poll.RAN:
+            now = look(kernel, sim)
+            sim.busy += now - began
+            sim.steps += 1
+            if sim.record & RECORD_STEPS != 0:
+                add_step(sim, events, id, now - began)
+        elif answer == Poll.HOST:
+            return Stop.STUCK
+        see_all(kernel, sim, events)
+        if answer != Poll.RAN:
+            rest(kernel, sim, arrivals)
+            now = look(kernel, sim)
+    for seen in sim.seen:
+        if seen.open:
+            figures = sim.figures[seen.pipeline]
+            figures.waiting = max(figures.waiting, now - seen.released)
+    return Stop.DONE
+
+
+@fn
+def add_step(sim: Simulation, events: Ptr[u8], id: u32, ticks: u64) -> None:
+    """The step that a poll has run, from what was seen of its job before."""
+    for slot in range(MAX_JOBS):
+        seen = sim.seen[slot]
+        if seen.id == id and seen.open:
+            add_event(sim, events, Happens.STEP, id, sat(u32, ticks), slot, seen)
+            return
