@@ -13,6 +13,7 @@ from synapticos.kernel.arena import Arena
 from synapticos.kernel.backend import Need
 from synapticos.kernel.container import ModelMemory, Quant
 from synapticos.kernel.cpu_backend import CPU_BACKEND
+from synapticos.kernel.due import releases_start
 from synapticos.kernel.job import JobDone, JobParams
 from synapticos.kernel.kernel import Kernel, kernel_boot
 from synapticos.kernel.memory import mem_init_pool
@@ -174,7 +175,7 @@ TABLES = {APP_STAGES: [pass_through, failing, boasting, misshapen, halving, dirt
 ROOTS = (
     *dict.fromkeys([
         *api.EXPORTS.values(), *Arena.__kernel_methods__.values(), Regions.set, mem_init_pool, model_set_payload, prof_get_stage,
-        prof_get_layer_ticks, infer_error_at, sched_quiesce, sched_release, kernel_boot,
+        prof_get_layer_ticks, infer_error_at, sched_quiesce, sched_release, kernel_boot, releases_start,
     ]),
 )  # fmt: skip
 OPTIONS: dict[str, Any] = dict(MAX_JOBS=4, SCRATCH_POOL_SIZE=SCRATCH, LOG_RECORDS=64, tables=TABLES)

@@ -18,6 +18,7 @@ uint32_t hal_critical_enter(uint32_t board);
 void hal_critical_exit(uint32_t board, uint32_t state);
 void hal_wake(uint32_t board);
 void hal_idle(uint32_t board);
+void hal_wake_at(uint32_t board, uint32_t ticks);
 void hal_exit(uint32_t board, int32_t code);
 uint32_t hal_argument(uint32_t board, uint8_t *buffer, uint32_t n);
 int32_t hal_file_read(uint32_t board, const uint8_t *name, uint32_t at, uint8_t *data, uint32_t n);

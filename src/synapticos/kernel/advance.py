@@ -7,7 +7,8 @@ from synapticos.lang import *
 from synapticos.kernel import hal
 from synapticos.kernel.backend import NpuState
 from synapticos.kernel.bits import bit
-from synapticos.kernel.capacity import ACCELERATOR, COMPOSING, DEADLINES, HOST_STAGES, PROFILING
+from synapticos.kernel.capacity import ACCELERATOR, COMPOSING, DEADLINES, HOST_STAGES, PROFILING, RELEASES
+from synapticos.kernel.feed import release_over
 from synapticos.kernel.job import FREE_FRAME, NEVER, HostWork, Job, JobDone, JobState, job_finished
 from synapticos.kernel.kernel import Inside, Kernel
 from synapticos.kernel.pipeline import Pipeline, PipelineState
@@ -161,6 +162,8 @@ def release_job(kernel: Kernel, job: Job, slot: u32) -> None:
     if ACCELERATOR != 0 and job.holds_npu:
         job.holds_npu = False
         kernel.npu.state = NpuState.IDLE
+    if RELEASES != 0 and job.releaser != 0:
+        release_over(kernel, job)
     kernel.regions.set(REGION_INPUT + slot, None, 0)
     pipeline = kernel.pipelines.items[job.pipeline]
     pipeline.jobs -= 1

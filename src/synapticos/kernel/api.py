@@ -5,7 +5,7 @@ below with `Ptr` results are the published shapes of calls that in Python give a
 """
 
 from synapticos.lang import *
-from synapticos.kernel import compose, infer, kernel, memory, models, npu, runtime, sched, tables
+from synapticos.kernel import compose, due, feed, infer, kernel, memory, models, npu, runtime, sched, tables
 from synapticos.kernel.dsp import calls
 from synapticos.kernel.kernel import Kernel
 from synapticos.kernel.model import ModelInfo
@@ -106,6 +106,11 @@ EXPORTS = {
     "syn_infer_set_max_concurrent": sched.infer_set_max_concurrent,
     "syn_infer_run_sync": infer.infer_run_sync,
     "syn_poll": sched.kernel_poll,
+    "syn_due": due.kernel_due,
+    "syn_rest": due.kernel_rest,
+    "syn_job_enable": due.job_enable,
+    "syn_source_push": feed.source_push,
+    "syn_source_push_at": feed.source_push_at,
     "syn_stage_take": sched.stage_take,
     "syn_stage_done": sched.stage_done,
     "syn_prof_enable": runtime.prof_enable,

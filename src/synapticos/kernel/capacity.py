@@ -24,3 +24,7 @@ DSP = param(u32, 1, max=1)  # 0: no accelerators for signal processing are tried
 GUARD = param(u32, 0, max=1)  # 1: what a stage or layer does wrong ends its own job; the board has to answer `guard_run`
 WATCHDOG_US = param(u32, 0)  # how long one stage, or one layer's rows, may take in a build with GUARD; 0: any time
 SYNC_TIMEOUT_MS = param(u32, 5000)  # how long `infer_run_sync` waits
+RELEASES = param(u32, 0, max=32)  # jobs that begin by the clock or by what arrives; 0: all are submitted
+FEEDS = param(u32, 0, max=32)  # sources that keep what arrives
+FEED_ENTRIES = param(u32, 4, min=1, max=64)  # of one feed at most
+MAX_WAITING = param(u32, 4, min=1, max=64)  # releases of one job that may wait

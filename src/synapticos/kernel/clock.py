@@ -38,6 +38,14 @@ class Clock:
         return seconds * MICROSECONDS + divide(u64(part) * MICROSECONDS, self.rate)
 
     @fn
+    def of_us(self, us: u64) -> u64:
+        """A span of microseconds in ticks, rounded up."""
+        seconds = divide(us, u32(MICROSECONDS))
+        part = u64(u32(us - seconds * MICROSECONDS)) * self.rate
+        whole = seconds * self.rate
+        return whole + divide(part + (MICROSECONDS - 1), u32(MICROSECONDS))
+
+    @fn
     def to_us_up(self, ticks: u32) -> u32:
         """A span of ticks in microseconds, rounded up; the largest u32 if it does not fit."""
         return sat(u32, divide(u64(ticks) * MICROSECONDS + (self.rate - 1), self.rate))

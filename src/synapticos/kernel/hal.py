@@ -48,6 +48,11 @@ def idle(board: u32) -> None:
 
 
 @hal_function
+def wake_at(board: u32, ticks: u32) -> None:
+    """Let the next `idle` end when the counter reaches `ticks`, if not before; at most half the counter's range ahead."""
+
+
+@hal_function
 def exit(board: u32, code: i32) -> None:
     """End the program with an exit code, where there is somebody to take it; else stop."""
 

@@ -9,7 +9,7 @@ the next in the same slot.
 
 from synapticos.lang import *
 from synapticos.kernel.container import Quant
-from synapticos.kernel.capacity import DEADLINE_ORDER, DEADLINES, GUARD
+from synapticos.kernel.capacity import DEADLINE_ORDER, DEADLINES, GUARD, RELEASES
 from synapticos.kernel.profile import JobTimes
 from synapticos.kernel.status import Status
 from synapticos.kernel.tensor import STAGE_INPUTS, Tensor
@@ -116,8 +116,10 @@ class Job:
     frame: u8  # which: a class's, or FREE_FRAME
     inputs: u8  # tensors in `x`
     preemptible: bool
-    reserved: u8
+    releaser: u8  # release that began it, + 1; 0: it was submitted
+    entry: u8  # of that release's feed, + 1: its input; 0: none
     faulted: bool  # a stage or layer of it did not return: x[0] holds its Fault
+    reserved: Shaped[Array[u8], 3]
     stage: u8
     host: HostWork
     turn: u8  # which end of a planned frame the next buffer takes
@@ -166,6 +168,9 @@ def job_clear(job: Job) -> None:
     job.mark = 0
     job.error_at = 0
     job.frame_bytes = 0
+    if RELEASES != 0:
+        job.releaser = 0
+        job.entry = 0
     if GUARD != 0:
         job.faulted = False
     job.stage = 0

@@ -11,13 +11,14 @@ from synapticos.kernel.backend import Npu
 from synapticos.kernel.capacity import COMPOSING, GUARD, MAX_JOBS
 from synapticos.kernel.clock import Clock
 from synapticos.kernel.dsp.contract import Dsp
-from synapticos.kernel.job import CLASSES, Job
+from synapticos.kernel.job import CLASSES, NEVER, Job
 from synapticos.kernel.log import Log
 from synapticos.kernel.model import Models
 from synapticos.kernel.note import Note
 from synapticos.kernel.pipeline import Pipelines
 from synapticos.kernel.profile import Profile
 from synapticos.kernel.region import Regions
+from synapticos.kernel.release import Releases
 
 FRAMES = COMPOSING + 3  # one a class, and one for all that is not planned
 
@@ -89,6 +90,7 @@ class Kernel:
     profile: Profile
     log: Log
     dsp: Dsp
+    releases: Releases
     board: u32  # the board's number, from here on engines may differ
     reserved_end: u32
     regions: Regions  # last
@@ -102,6 +104,8 @@ def kernel_boot(kernel: Kernel, board: u32) -> None:
     kernel.next_id = 1
     kernel.cap = MAX_JOBS
     kernel.free = 0xFFFFFFFF >> (32 - MAX_JOBS)
+    kernel.releases.due_us = NEVER
+    kernel.releases.due_ticks = NEVER
     now = hal.ticks(board)
     rate = hal.tick_rate(board)
     kernel.clock.start(now, rate)

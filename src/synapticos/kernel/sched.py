@@ -11,26 +11,19 @@ and the other has a frame of its own.
 from synapticos.lang import *
 from synapticos.kernel import hal
 from synapticos.kernel.advance import CALLBACKS, CallbackFn, advance, free_slot, release_job, take_host_stage  # noqa: F401
-from synapticos.kernel.bits import bit, lowest_bit
-from synapticos.kernel.capacity import COMPOSING, DEADLINES, GUARD, HOST_STAGES, MAX_JOBS, PROFILING
+from synapticos.kernel.bits import bit
+from synapticos.kernel.capacity import DEADLINES, GUARD, HOST_STAGES, MAX_JOBS, PROFILING, RELEASES
 from synapticos.kernel.clock import Clock
+from synapticos.kernel.due import release_due
 from synapticos.kernel.job import (
-    CLASSES, FREE_FRAME, NEVER, Fault, HostWork, Job, JobParams, JobState, goes_before, job_begun, job_clear, job_finished,
+    Fault, HostWork, Job, JobState, goes_before, job_begun, job_finished,
 )  # fmt: skip
 from synapticos.kernel.kernel import Inside, Kernel
 from synapticos.kernel.pipeline import PipelineState
-from synapticos.kernel.region import REGION_ARENA, REGION_INPUT, REGION_OUTPUT
 from synapticos.kernel.run import fill_call
 from synapticos.kernel.status import Status
+from synapticos.kernel.submit import claim, first_slot, infer_post, infer_submit  # noqa: F401
 from synapticos.kernel.tensor import StageCall, Tensor
-
-
-@fn(pure=True, inline=True)
-def first_slot(slots: u32) -> u32:
-    """The first job slot of a set that is not empty."""
-    if MAX_JOBS == 1:
-        return 0
-    return lowest_bit(slots)
 
 
 class Poll(u8, Enum):
@@ -40,128 +33,6 @@ class Poll(u8, Enum):
     RAN = 1  # one step of the job given; call again
     HOST = 2  # the job given wants a stage that the host runs: `stage_take`, then `stage_done`
     BUSY = 3  # called from a stage or a callback, or by two at once
-
-
-# ---- submission
-
-
-@fn
-def claim(kernel: Kernel, pipe: u32, params: JobParams | None) -> tuple[Status, u32]:
-    """Take a free slot for a job of pipeline `pipe`, inside the critical section: the second result is the slot.
-
-    Returns OK; INVAL for a bad pipeline; PERM if it is not built; BUSY if the cap is reached or no slot is free;
-    NOMEM if it is planned and its class's frame is too small for it.
-    """
-    pipeline = kernel.pipelines.find(pipe)
-    if pipeline is None:
-        return Status.INVAL, 0
-    if pipeline.state != PipelineState.BUILT:
-        return Status.PERM, 0
-    priority = pipeline.priority
-    if params is not None:
-        priority = params.priority
-    frame: u32 = FREE_FRAME
-    if pipeline.planned or COMPOSING == 0:
-        frame = u32(priority)
-        if kernel.frames[frame].bytes < pipeline.plan:
-            return Status.NOMEM, 0
-    if kernel.free == 0 or kernel.unfinished >= kernel.cap:
-        return Status.BUSY, 0
-    slot = first_slot(kernel.free)
-    kernel.free = kernel.free & ~bit(slot)
-    kernel.unfinished += 1
-    kernel.stats.submitted = wrap(u32, kernel.stats.submitted + 1)
-    job = kernel.jobs[slot]
-    job.state = JobState.CLAIMED
-    job.id = kernel.next_id
-    job.sequence = kernel.next_sequence
-    job.priority = priority
-    job.pipeline = u8((pipe & 0xFF) - 1)
-    job.frame = u8(frame)
-    kernel.next_sequence = wrap(u32, kernel.next_sequence + 1)
-    kernel.next_id = wrap(u32, kernel.next_id + 1)
-    if kernel.next_id == 0:
-        kernel.next_id = 1
-    pipeline.jobs += 1
-    return Status.OK, slot
-
-
-@fn
-def infer_post(kernel: Kernel, pipe: u32, input: Tensor | None, data: Ptr[u8] | None, out: Ptr[u8] | None, out_bytes: u32, params: JobParams | None) -> tuple[Status, u32]:
-    """Submit a job; from anywhere, interrupts included. The second result is its id.
-
-    `input` is copied, its data are not: they lie at `data` (16-aligned) if that is given, else where `input` says, and
-    must stay until the job ends. The result goes to the `out_bytes` bytes at `out` (16-aligned) if given.
-    Returns OK; INVAL for no input, data outside their region, a priority above 2 or an unknown callback; what `claim` does.
-    """
-    if input is None:
-        return Status.INVAL, 0
-    if data is None:
-        bytes = kernel.regions.get(input.region, input.offset, input.size)
-        if bytes is None:
-            return Status.INVAL, 0
-    if params is not None:
-        if params.priority >= CLASSES or params.callback > len(CALLBACKS) or (DEADLINES == 0 and params.deadline_us != 0):
-            return Status.INVAL, 0
-    state = hal.critical_enter(kernel.board)
-    status, slot = claim(kernel, pipe, params)
-    hal.critical_exit(kernel.board, state)
-    if status != Status.OK:
-        return status, 0
-    job = kernel.jobs[slot]
-    id = job.id
-    job_clear(job)
-    copy(job.x[0], input)
-    job.quant[0].scale = 0.0
-    job.quant[0].zero = 0
-    job.inputs = 1
-    if data is not None:
-        kernel.regions.set(REGION_INPUT + slot, data, input.size)
-        job.x[0].region = u8(REGION_INPUT + slot)
-        job.x[0].offset = 0
-    elif input.region == REGION_ARENA:
-        job.mark = input.offset + input.size
-    if out is not None:
-        kernel.regions.set(REGION_OUTPUT + slot, out, out_bytes)
-        job.into = True
-    pipeline = kernel.pipelines.items[(pipe & 0xFF) - 1]
-    callback = pipeline.sink
-    deadline = pipeline.deadline_us
-    if params is not None:
-        deadline = params.deadline_us
-        job.user = params.user
-        job.preemptible = params.preemptible
-        if params.callback != 0:
-            callback = params.callback
-    else:
-        job.preemptible = pipeline.preemptible
-    if len(CALLBACKS) != 0:
-        job.callback = callback
-    if DEADLINES == 0:
-        deadline = 0
-    else:
-        job.deadline_in = deadline
-        job.deadline_us = NEVER
-        if deadline != 0:
-            job.posted_at = hal.ticks(kernel.board)
-    state = hal.critical_enter(kernel.board)
-    job.state = JobState.QUEUED
-    if deadline != 0:
-        kernel.posted = kernel.posted | bit(slot)
-    else:
-        kernel.ready = kernel.ready | bit(slot)
-    hal.critical_exit(kernel.board, state)
-    hal.wake(kernel.board)
-    return Status.OK, id
-
-
-@fn
-def infer_submit(kernel: Kernel, pipe: u32, input: Tensor | None, params: JobParams | None) -> u32:
-    """Submit a job: its id, or 0 if it is refused (`infer_post` says why)."""
-    status, id = infer_post(kernel, pipe, input, None, None, 0, params)
-    if status != Status.OK:
-        return 0
-    return id
 
 
 @fn
@@ -191,6 +62,11 @@ def kernel_poll(kernel: Kernel) -> tuple[Poll, u32]:
         return Poll.BUSY, 0
     now = hal.ticks(kernel.board)
     kernel.clock.update(now)
+    if RELEASES != 0:
+        releases = kernel.releases
+        if releases.due_ticks <= kernel.clock.ticks or releases.stirred != 0 or releases.fed != 0:
+            release_due(kernel)
+            posted = posted | take_flags(kernel)
     if (DEADLINES != 0 or HOST_STAGES != 0) and posted != 0:
         take_posted(kernel, posted, now)
     slot = pick(kernel)
@@ -220,6 +96,16 @@ def leave_poll(kernel: Kernel) -> None:
     state = hal.critical_enter(kernel.board)
     kernel.inside = Inside.NOTHING
     hal.critical_exit(kernel.board, state)
+
+
+@fn
+def take_flags(kernel: Kernel) -> u32:
+    """The slots that something was posted to since the last time."""
+    state = hal.critical_enter(kernel.board)
+    posted = kernel.posted
+    kernel.posted = 0
+    hal.critical_exit(kernel.board, state)
+    return posted
 
 
 @fn(inline=False)

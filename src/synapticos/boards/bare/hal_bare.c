@@ -8,6 +8,7 @@ enum { CONSOLE = 65536 };
 volatile uint32_t bare_ticks;
 volatile uint32_t bare_tick_rate = 1000000;
 volatile uint32_t bare_wakes;
+volatile uint32_t bare_alarm; /* what hal_wake_at was told last */
 volatile uint32_t bare_console_used; /* text beyond the buffer is counted, and lost */
 uint8_t bare_console[CONSOLE];
 uint8_t bare_argument[256];
@@ -51,6 +52,11 @@ void hal_wake(uint32_t board) {
 
 void hal_idle(uint32_t board) {
     (void)board;
+}
+
+void hal_wake_at(uint32_t board, uint32_t ticks) {
+    (void)board;
+    bare_alarm = ticks;
 }
 
 void hal_exit(uint32_t board, int32_t code) {

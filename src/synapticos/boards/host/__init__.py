@@ -85,6 +85,7 @@ class HostBoard:
         self.text = bytearray()
         self.arguments = b""
         self.wakes = 0
+        self.alarm: int | None = None  # the counter at which the next idle ends
         self.fail: dict[str, int] = {}
         self.due: list[int | None] = [None] * LINES  # when each interrupt comes, in ticks
         self.handlers: list[Any] = [None] * LINES  # and what it calls, without arguments
@@ -125,8 +126,14 @@ class HostBoard:
 
     def idle(self, board: int) -> None:
         if self.real_clock:
-            self._woken.wait(0.001)
+            left = 1000 if self.alarm is None else (self.alarm - self.ticks(board)) & 0xFFFFFFFF
+            if left < 1 << 31:  # else the alarm is past
+                self._woken.wait(min(left, 1000) / TICK_RATE)
+        self.alarm = None
         self._woken.clear()
+
+    def wake_at(self, board: int, ticks: int) -> None:
+        self.alarm = ticks
 
     def exit(self, board: int, code: int) -> None:
         raise HostExit(code)

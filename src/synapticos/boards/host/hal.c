@@ -16,6 +16,8 @@ typedef struct {
     uint32_t ticks;
     uint32_t rate;
     uint32_t woken;
+    uint32_t alarm; /* ticks at which the next idle ends */
+    uint32_t alarmed;
     virtual_line lines[VIRTUAL_LINES];
     void *owner; /* of the critical section: something of its thread's, or null */
     uint32_t lock; /* of the console */
@@ -72,7 +74,7 @@ int32_t host_open(void) {
         if (__atomic_exchange_n(&boards[i].used, 1, __ATOMIC_ACQUIRE) != 0)
             continue;
         host_board *b = &boards[i];
-        b->real = b->ticks = b->woken = b->console_used = b->argument_bytes = 0;
+        b->real = b->ticks = b->woken = b->alarm = b->alarmed = b->console_used = b->argument_bytes = 0;
         b->rate = TICK_RATE;
         b->owner = NULL;
         b->folder[0] = 0;
@@ -218,13 +220,22 @@ void hal_wake(uint32_t board) {
     __atomic_store_n(&get(board)->woken, 1, __ATOMIC_RELEASE);
 }
 
-/* With the machine's clock: sleep until a wake, a millisecond at most. Virtual time stands still. */
+void hal_wake_at(uint32_t board, uint32_t ticks) {
+    host_board *b = get(board);
+    b->alarm = ticks;
+    b->alarmed = 1;
+}
+
+/* With the machine's clock: sleep until a wake or the alarm, a millisecond at most. Virtual time stands still. */
 void hal_idle(uint32_t board) {
     host_board *b = get(board);
-    const struct timespec nap = {0, 50000};
+    const uint32_t alarmed = b->alarmed;
+    b->alarmed = 0;
     for (uint32_t i = 0; b->real && i < 20; i++) {
-        if (__atomic_load_n(&b->woken, __ATOMIC_ACQUIRE) != 0)
+        const int32_t left = alarmed ? (int32_t)(b->alarm - hal_ticks(board)) : 50;
+        if (left <= 0 || __atomic_load_n(&b->woken, __ATOMIC_ACQUIRE) != 0)
             break;
+        const struct timespec nap = {0, left < 50 ? left * 1000 : 50000};
         nanosleep(&nap, NULL);
     }
     __atomic_store_n(&b->woken, 0, __ATOMIC_RELEASE);

@@ -53,11 +53,28 @@ void hal_wake(uint32_t board) {
     woken = 1;
 }
 
-/* SysTick's exception ends the sleep after a millisecond at most. */
+static uint32_t alarm; /* ticks until which the next sleep lasts */
+static uint32_t alarmed;
+
+void hal_wake_at(uint32_t board, uint32_t ticks) {
+    (void)board;
+    alarm = ticks;
+    alarmed = 1;
+}
+
+/* SysTick's exception ends the sleep after a millisecond at most. It is the clock as well, so for an alarm that is nearer
+   than that there is no timer: the processor waits awake, and interrupts may come in. */
 void hal_idle(uint32_t board) {
     uint32_t state = hal_critical_enter(board);
-    if (woken == 0)
+    if (alarmed != 0 && (int32_t)(alarm - hal_ticks(board)) < (int32_t)PERIOD) {
+        hal_critical_exit(board, state);
+        while (woken == 0 && (int32_t)(alarm - hal_ticks(board)) > 0)
+            ;
+        hal_critical_enter(board);
+    } else if (woken == 0) {
         __asm__ volatile("dsb\n wfi" : : : "memory");
+    }
+    alarmed = 0;
     woken = 0;
     hal_critical_exit(board, state);
 }

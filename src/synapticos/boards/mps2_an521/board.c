@@ -64,12 +64,26 @@ void hal_wake(uint32_t board) {
     woken = 1;
 }
 
-/* Doze for a millisecond at most, so that what an interrupt did not announce is looked at too. With interrupts
-   masked a pending one still ends WFI, so nothing slips in between the look at `woken` and the sleep. */
+static uint32_t alarm; /* ticks until which the next sleep lasts */
+static uint32_t alarmed;
+
+void hal_wake_at(uint32_t board, uint32_t ticks) {
+    (void)board;
+    alarm = ticks;
+    alarmed = 1;
+}
+
+/* Doze until the alarm, or for a millisecond at most, so that what an interrupt did not announce is looked at too. With
+   interrupts masked a pending one still ends WFI, so nothing slips in between the look at `woken` and the sleep. The
+   time is read with interrupts masked too: nothing comes between it and the timer. */
 void hal_idle(uint32_t board) {
     uint32_t state = hal_critical_enter(board);
-    if (woken == 0) {
-        SYSTICK_RELOAD = DOZE - 1;
+    int32_t left = DOZE;
+    if (alarmed != 0 && (int32_t)(alarm - hal_ticks(board)) < left)
+        left = (int32_t)(alarm - hal_ticks(board));
+    alarmed = 0;
+    if (woken == 0 && left > 1) {
+        SYSTICK_RELOAD = (uint32_t)left - 1;
         SYSTICK_VALUE = 0;
         SYSTICK_CONTROL = 7;
         __asm__ volatile("dsb\n wfi" : : : "memory");

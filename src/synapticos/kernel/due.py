@@ -1,0 +1,329 @@
+"""Releases at work: which jobs begin in this poll.
+
+A nominal time is its release's phase plus whole periods from `origin_us`, whatever happened meanwhile, so nothing drifts;
+deadlines count from it. One job of a release is submitted at a time; until it has ended, further ones wait, and when too
+many do, the release's policy says which is dropped. All of that is counted.
+"""
+
+from synapticos.lang import *
+from synapticos.kernel import hal
+from synapticos.kernel.bits import bit, lowest_bit
+from synapticos.kernel.capacity import FEEDS, FEED_ENTRIES, MAX_JOBS, RELEASES
+from synapticos.kernel.divide import divide
+from synapticos.kernel.job import NEVER, JobParams, JobState
+from synapticos.kernel.kernel import Kernel
+from synapticos.kernel.pipeline import PipelineState
+from synapticos.kernel.region import REGION_ARENA
+from synapticos.kernel.release import Queue, Release
+from synapticos.kernel.status import Status
+from synapticos.kernel.submit import infer_post
+from synapticos.kernel.tensor import Tensor
+
+HALF_RANGE: Final[u64] = 0x7FFFFFFF  # of the board's counter: no sleep is longer, or the clock would miss a wrap
+
+
+@fn
+def kernel_due(kernel: Kernel) -> u64:
+    """When the kernel next has something to do by the clock: microseconds since boot, NEVER if nothing.
+
+    What was posted, and jobs that can run, are not asked about: poll until it answers IDLE, then sleep until then.
+    """
+    if RELEASES == 0:
+        return NEVER
+    return kernel.releases.due_us
+
+
+@fn
+def kernel_rest(kernel: Kernel) -> None:
+    """Sleep until the kernel has something to do by the clock, or an interrupt or a `wake` comes; for a loop around poll."""
+    now = hal.ticks(kernel.board)
+    kernel.clock.update(now)
+    left: u64 = HALF_RANGE
+    if RELEASES != 0:
+        due = kernel.releases.due_ticks
+        if due <= kernel.clock.ticks:
+            return
+        left = min(left, due - kernel.clock.ticks)
+    hal.wake_at(kernel.board, wrap(u32, u64(now) + left))
+    hal.idle(kernel.board)
+
+
+@fn
+def releases_start(kernel: Kernel) -> None:
+    """Phases count from now. For boot, once all releases are set."""
+    now = hal.ticks(kernel.board)
+    kernel.clock.update(now)
+    releases = kernel.releases
+    time = kernel.clock.us()
+    releases.origin_us = max(time, 1)
+    for i in range(min(releases.count, RELEASES)):
+        aim(kernel, releases.items[i])
+    find_due(kernel)
+
+
+@fn
+def job_enable(kernel: Kernel, number: u32, on: bool) -> Status:
+    """Let release `number` begin jobs, or none from now on; from anywhere, it counts from the next poll.
+
+    Switched off, what waits is dropped and counted; a job that was submitted runs on. Switched on, it is released next at
+    its next nominal time, or when data come. Returns OK; NOENT for an unknown one.
+    """
+    if RELEASES == 0:
+        return Status.NOENT
+    releases = kernel.releases
+    if number >= releases.count:
+        return Status.NOENT
+    state = hal.critical_enter(kernel.board)
+    if on:
+        releases.wanted = releases.wanted | bit(number)
+    else:
+        releases.wanted = releases.wanted & ~bit(number)
+    releases.stirred = releases.stirred | bit(number)
+    hal.critical_exit(kernel.board, state)
+    hal.wake(kernel.board)
+    return Status.OK
+
+
+@fn
+def aim(kernel: Kernel, release: Release) -> None:
+    """Find the first nominal time of a release that is not past."""
+    release.next_us = NEVER
+    release.next_ticks = NEVER
+    if release.period_us == 0 or not release.enabled:
+        return
+    next = kernel.releases.origin_us + release.phase_us
+    now = kernel.clock.us()
+    if now > next:
+        past = divide(now - next + (release.period_us - u64(1)), release.period_us)
+        next += past * release.period_us
+    release.next_us = next
+    release.next_ticks = kernel.clock.of_us(next)
+
+
+@fn
+def find_due(kernel: Kernel) -> None:
+    releases = kernel.releases
+    releases.due_us = NEVER
+    releases.due_ticks = NEVER
+    for i in range(min(releases.count, RELEASES)):
+        release = releases.items[i]
+        if release.next_us < releases.due_us:
+            releases.due_us = release.next_us
+            releases.due_ticks = release.next_ticks
+
+
+@fn
+def drop_entry(kernel: Kernel, release: Release, entry: u32) -> None:
+    """One user less of an entry (+ 1; 0: none) of a release's feed."""
+    if FEEDS != 0 and entry != 0:
+        state = hal.critical_enter(kernel.board)
+        feed = kernel.releases.feeds[release.feed - 1]
+        feed.drop(entry)
+        hal.critical_exit(kernel.board, state)
+
+
+@fn
+def drop_first(kernel: Kernel, release: Release) -> None:
+    """The oldest release that waits is dropped."""
+    drop_entry(kernel, release, release.queue[release.first].entry)
+    release.first = u8(release.place(1))
+    release.waiting -= 1
+    release.dropped = wrap(u32, release.dropped + 1)
+
+
+@fn
+def add_release(kernel: Kernel, release: Release, us: u64, entry: u32, item: u32) -> None:
+    """A release at `us` with an entry that the caller holds a user of: it waits, or its policy says what else."""
+    release.released = wrap(u32, release.released + 1)
+    if release.policy == Queue.COALESCE and release.waiting != 0:
+        waiting = release.queue[release.first]
+        drop_entry(kernel, release, waiting.entry)
+        waiting.entry = u8(entry)
+        release.coalesced = wrap(u32, release.coalesced + 1)
+        return
+    if release.waiting >= release.depth:
+        if release.policy == Queue.NEWEST:
+            drop_entry(kernel, release, entry)
+            release.dropped = wrap(u32, release.dropped + 1)
+            return
+        drop_first(kernel, release)
+    waiting = release.queue[release.place(release.waiting)]
+    waiting.release_us = us
+    waiting.entry = u8(entry)
+    waiting.item = u8(item)
+    release.waiting += 1
+
+
+@fn
+def take_newest(kernel: Kernel, release: Release) -> tuple[bool, u32]:
+    """The entry that a release by the clock reads, with one user more: False if its feed has had none."""
+    if FEEDS == 0 or release.feed == 0:
+        return True, 0
+    state = hal.critical_enter(kernel.board)
+    feed = kernel.releases.feeds[release.feed - 1]
+    entry = u32(feed.newest)
+    feed.hold(entry)
+    hal.critical_exit(kernel.board, state)
+    return entry != 0, entry
+
+
+@fn
+def release_by_clock(kernel: Kernel, release: Release, now: u64) -> None:
+    """All nominal times of a release that have come, the last of them at `now` (microseconds since boot)."""
+    behind = divide(now - release.next_us, release.period_us)
+    release.delay_us = max(release.delay_us, sat(u32, now - release.next_us))
+    release.late = sat(u32, release.late + behind)
+    # Of more than fit the queue twice, those in the middle all meet the same fate; which times remain is the policy's.
+    middle: u64 = 0
+    if behind > u64(2) * release.depth:
+        middle = behind - u64(2) * release.depth
+    left = u32(behind - middle) + 1
+    while left != 0:
+        if middle != 0 and left == release.depth:
+            release.next_us += middle * release.period_us
+            release.released = wrap(u32, release.released + wrap(u32, middle))
+            if release.policy == Queue.COALESCE:
+                release.coalesced = wrap(u32, release.coalesced + wrap(u32, middle))
+            else:
+                release.dropped = wrap(u32, release.dropped + wrap(u32, middle))
+        found, entry = take_newest(kernel, release)
+        if found:
+            add_release(kernel, release, release.next_us, entry, 0)
+        else:
+            release.released = wrap(u32, release.released + 1)
+            release.starved = wrap(u32, release.starved + 1)
+        release.next_us += release.period_us
+        left -= 1
+    release.next_ticks = kernel.clock.of_us(release.next_us)
+
+
+@fn
+def take_arrivals(kernel: Kernel, number: u32) -> None:
+    """What has arrived in a feed releases all that it feeds, and is what releases by the clock read from now on."""
+    releases = kernel.releases
+    feed = releases.feeds[number]
+    more = feed.arrived != 0
+    while more:
+        state = hal.critical_enter(kernel.board)
+        entry = u32(feed.order[feed.first])
+        feed.first += 1
+        if feed.first == FEED_ENTRIES:
+            feed.first = 0
+        feed.arrived -= 1
+        more = feed.arrived != 0
+        ticks = feed.stamp[entry - 1]
+        hal.critical_exit(kernel.board, state)
+        age = kernel.clock.to_us(wrap(u32, kernel.clock.last - ticks))
+        time = kernel.clock.us()
+        us = max(time - min(time, u64(age)), 1)
+        for i in range(min(releases.count, RELEASES)):
+            release = releases.items[i]
+            if release.feed == number + 1 and release.period_us == 0 and release.enabled:
+                state = hal.critical_enter(kernel.board)
+                feed.hold(entry)
+                hal.critical_exit(kernel.board, state)
+                add_release(kernel, release, us, entry, 0)
+        state = hal.critical_enter(kernel.board)
+        if feed.by_clock:
+            feed.drop(feed.newest)
+            feed.newest = u8(entry)
+        else:
+            feed.drop(entry)
+        hal.critical_exit(kernel.board, state)
+
+
+@fn
+def switch(kernel: Kernel, release: Release, on: bool) -> None:
+    """Enable or disable a release."""
+    if release.enabled == on:
+        return
+    release.enabled = on
+    while release.waiting != 0:
+        drop_first(kernel, release)
+    aim(kernel, release)
+
+
+@fn
+def start_waiting(kernel: Kernel, number: u32) -> None:
+    """Submit the oldest release that waits, if the last job has ended. Without a free slot it waits on."""
+    release = kernel.releases.items[number]
+    if release.waiting == 0 or release.job != 0:
+        return
+    pipeline = kernel.pipelines.items[release.pipeline]
+    if pipeline.state != PipelineState.BUILT:
+        drop_first(kernel, release)
+        return
+    waiting = release.queue[release.first]
+    x = local(Tensor)
+    copy(x, release.x)
+    if FEEDS != 0 and waiting.entry != 0:
+        feed = kernel.releases.feeds[release.feed - 1]
+        x.offset = feed.at + feed.stride * (u32(waiting.entry) - 1)
+        x.region = u8(REGION_ARENA)
+    params = local(JobParams)
+    params.deadline_us = pipeline.deadline_us
+    params.priority = pipeline.priority
+    params.preemptible = pipeline.preemptible
+    params.user = u32(waiting.item)
+    status, id = infer_post(kernel, pipeline.generation << 8 | (u32(release.pipeline) + 1), x, None, None, 0, params)
+    if status != Status.OK:
+        state = hal.critical_enter(kernel.board)
+        kernel.releases.stirred = kernel.releases.stirred | bit(number)  # the next poll tries again
+        hal.critical_exit(kernel.board, state)
+        return
+    release.first = u8(release.place(1))
+    release.waiting -= 1
+    release.started = wrap(u32, release.started + 1)
+    release.last = id
+    kept = False
+    state = hal.critical_enter(kernel.board)
+    for i in range(MAX_JOBS):
+        job = kernel.jobs[i]
+        if job.id == id and job.state == JobState.QUEUED:  # else somebody has cancelled it just now
+            job.releaser = u8(number + 1)
+            job.entry = waiting.entry
+            job.detached = not release.collect
+            release.job = id
+            kept = True
+    hal.critical_exit(kernel.board, state)
+    if not kept:
+        drop_entry(kernel, release, waiting.entry)
+
+
+@fn(inline=False)
+def release_due(kernel: Kernel) -> None:
+    """Begin what is to begin in this poll; the clock is up to date."""
+    if RELEASES == 0:
+        return
+    releases = kernel.releases
+    state = hal.critical_enter(kernel.board)
+    stirred = releases.stirred
+    fed = releases.fed
+    wanted = releases.wanted
+    releases.stirred = 0
+    releases.fed = 0
+    hal.critical_exit(kernel.board, state)
+    look = stirred
+    switched = False
+    while look != 0:
+        number = lowest_bit(look)
+        look = look & (look - 1)
+        release = releases.items[number]
+        on = wanted & bit(number) != 0
+        if release.enabled != on:
+            switch(kernel, release, on)
+            switched = True
+    while FEEDS != 0 and fed != 0:
+        take_arrivals(kernel, lowest_bit(fed))
+        fed = fed & (fed - 1)
+    if releases.due_ticks <= kernel.clock.ticks:
+        now = kernel.clock.us()
+        for i in range(min(releases.count, RELEASES)):
+            release = releases.items[i]
+            if release.next_ticks <= kernel.clock.ticks:
+                release_by_clock(kernel, release, now)
+        switched = True
+    if switched:
+        find_due(kernel)
+    for i in range(min(releases.count, RELEASES)):
+        start_waiting(kernel, i)
