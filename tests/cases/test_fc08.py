@@ -3,13 +3,17 @@
 import numpy as np
 import pytest
 import synapticos as syn
-from synapticos.errors import UserError
+from synapticos import importers
+from synapticos.errors import KernelError, UserError
 from synapticos.kernel.stages import features, quantize
 from synapticos.kernel.stages.features import FeatureConfig
 from synapticos.kernel.stages.operands import Quantization
 from synapticos.kernel.status import Status
 from synapticos.kernel.tensor import DType, Tensor
 from synapticos.lang import pack, u8
+from synapticos.model import compile_model
+from synapticos.model.load import load_container
+from tflite_writer import Writer
 
 RATE = 16000
 
@@ -64,6 +68,51 @@ def test_a_description_names_all_that_decides():
         other = dict(syn.librosa(n_mfcc=12), **{field: {"floor": 1e-3, "window": 400, "hop": 80}.get(field, 0)})
         (found,) = features.differences(*(packed(d) for d in (syn.librosa(n_mfcc=12), other)))
         assert found.startswith(f"{field}: ")
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory):
+    """A network that hands on one frame of 8 coefficients."""
+    w = Writer()
+    x, y = w.tensor("x", (1, 8), 0.5), w.tensor("y", (1, 8), 0.5)
+    w.op("RELU", [x], [y], 1)
+    file = tmp_path_factory.mktemp("words") / "words.tflite"
+    file.write_bytes(w.finish([x], [y]))
+    return file
+
+
+SHORT = dict(sr=8000, n_fft=64, hop_length=32, n_mels=8, n_mfcc=8, center=False, top_db=None)
+
+
+def listening(words, trained, heard):
+    """An image whose container says `trained`, and whose pipeline makes `heard`, as a container from elsewhere may."""
+    app = syn.App("words")
+    m = app.model(words, features=heard)
+    mic = app.frames("mic", (64,), "int16")
+    app.job(app.pipeline("heard", mic).features(m).model(m))
+    m.__dict__["compiled"] = compile_model(m.graph, name=m.name, features=trained)
+    return app
+
+
+@pytest.mark.parametrize("engine", ["native", "cortex-m"])
+def test_a_device_compares_at_boot(words, engine):
+    preset = syn.librosa(**SHORT)
+    for trained in (preset, None):  # the same, or a container that does not say
+        with syn.Runtime(listening(words, trained, preset), engine=engine) as rt:
+            assert rt.run("heard", np.zeros(64, np.int16)).shape == (1, 8)
+    with pytest.raises(KernelError) as caught:
+        syn.Runtime(listening(words, syn.librosa(**SHORT, htk=True), preset), engine=engine)
+    assert caught.value.status == Status.ACCES
+    assert "hears other features than its model was trained on" in str(caught.value)
+
+
+def test_the_number_of_a_description_is_in_the_container(words):
+    preset = syn.librosa(**SHORT)
+    made = compile_model(importers.load(words), features=preset)
+    found = load_container(made.container, "words")
+    assert found.header["features"] == features.digest(packed(preset)) != 0
+    with pytest.raises(UserError, match="no description of features"):
+        compile_model(importers.load(words), features={"rate": "loud"})
 
 
 def packed(description):

@@ -6,7 +6,7 @@ nothing: models are read when a pipeline first asks for their tensors.
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
@@ -16,7 +16,7 @@ from synapticos.app import sources
 from synapticos.app.model import ModelFile
 from synapticos.app.spec import Spec
 from synapticos.app.stage import HostStage, Stage
-from synapticos.app.steps import Step, builtin_step, host_step, model_step, stage_step
+from synapticos.app.steps import Step, builtin_step, check_input, host_step, model_step, part_step, stage_step
 from synapticos.errors import UserError
 
 REALTIME, NORMAL, BEST_EFFORT = 2, 1, 0
@@ -67,6 +67,16 @@ def _pixels(where: str, name: str, value: Any) -> Any:
     return tuple(values) if isinstance(value, tuple | list) else value
 
 
+def _names(where: str, what: str, names: Any) -> tuple[str, ...] | None:
+    if names is None:
+        return None
+    if not isinstance(names, tuple | list):
+        raise UserError(f'{where}: {what} is a tuple of names, like ("values",), not {names!r}')
+    if not all(isinstance(n, str) for n in names):
+        raise UserError(f"{where}: {what} is a tuple of names, not {names!r}")
+    return tuple(names)
+
+
 @dataclass(eq=False)
 class Pipeline:
     """A source and the steps after it; each method adds one and returns the pipeline."""
@@ -79,15 +89,40 @@ class Pipeline:
     @property
     def specs(self) -> tuple[Spec, ...]:
         """The tensors that the last step so far gives."""
-        return self.steps[-1].outputs if self.steps else (self.source.spec,)
+        if self.steps:
+            return self.steps[-1].outputs
+        if isinstance(self.source, sources.Together):
+            return tuple(s.spec for s in self.source.sources)
+        return (self.source.spec,)
+
+    def of(self, source: sources.Source) -> "Pipeline":
+        """Of several sources: the steps that follow, until the next `of` or the model, are for this one."""
+        where = f'pipeline "{self.name}"'
+        if not isinstance(self.source, sources.Together):
+            raise UserError(f'{where}: has one source; every step is for that, leave .of(...) out')
+        if source not in self.source.sources:
+            there = ", ".join(f'"{s.name}"' for s in self.source.sources)
+            raise UserError(f"{where}: of: {getattr(source, 'name', repr(source))} is not one of its sources; there is {there}")
+        if self.has_model:
+            raise UserError(f"{where}: of: after the model there are its outputs only")
+        if any(step.kind == "part" and step.part == source.name for step in self.steps):
+            raise UserError(f'{where}: of: steps for "{source.name}" are there already; say them in one place')
+        return self._add(part_step(source.name, source.spec))
 
     @property
     def has_model(self) -> bool:
         return any(step.kind == "model" for step in self.steps)
 
+    def _begun(self, name: str) -> None:
+        if isinstance(self.source, sources.Together) and not self.steps:
+            there = ", ".join(f"{s.name} ({s})" for s in self.specs)
+            raise UserError(f'pipeline "{self.name}": {name}: which of {there}? Say .of(source) before it')
+
     def _add(self, step: Step) -> "Pipeline":
         if len(self.steps) == MAX_STAGES:
             raise UserError(f'pipeline "{self.name}": more than {MAX_STAGES} stages; join two of them in one stage')
+        if self.steps and not self.has_model:
+            step.part = step.part or self.steps[-1].part
         self.steps.append(step)
         return self
 
@@ -98,6 +133,7 @@ class Pipeline:
         for flag in ("video", "any_class"):
             if not isinstance(config.get(flag, False), bool):
                 raise UserError(f'pipeline "{self.name}": {name}: {flag} is True or False, not {config[flag]!r}')
+        self._begun(name)
         return self._add(builtin_step(self.name, name, self.specs, config))
 
     def fit(
@@ -158,11 +194,63 @@ class Pipeline:
         """Reals to int8: by the scale and zero point of `model`'s input, or by those given."""
         return self._builtin("quantize", model=model, scale=scale, zero=zero)
 
-    def model(self, model: ModelFile) -> "Pipeline":
-        """Run a network. A pipeline has exactly one."""
+    def model(
+        self, model: ModelFile, inputs: Mapping[str, sources.Source] | None = None, **named: sources.Source
+    ) -> "Pipeline":
+        """Run a network. A pipeline has exactly one. Of several inputs, say which source feeds which:
+        `.model(m, picture=camera, heat=meter)`, or in `inputs` where a name is no word; by equal names if nothing is said."""
         if self.has_model:
             raise UserError(f'pipeline "{self.name}": has a model already; a second one is a pipeline of its own')
+        if isinstance(self.source, sources.Together):
+            self._bind(model, {**(inputs or {}), **named})
+            return self
+        if inputs or named:
+            raise UserError(f'pipeline "{self.name}": has one source, and there is nothing to choose: .model(model)')
         return self._add(model_step(self.name, model, self.specs))
+
+    def _bind(self, model: ModelFile, chosen: dict[str, sources.Source]) -> None:
+        """Several sources into a model: parts in the model's own order, and the model."""
+        assert isinstance(self.source, sources.Together)
+        where = f'pipeline "{self.name}": model "{getattr(model, "name", model)}"'
+        if not isinstance(model, ModelFile):
+            raise UserError(f'{where}: is not a model; declare it: m = app.model("{model}")')
+        own = {s.name: s for s in self.source.sources}
+        chosen = chosen or {spec.name: own[spec.name] for spec in model.inputs if spec.name in own}
+        unknown = [n for n in chosen if n not in [spec.name for spec in model.inputs]]
+        if unknown:
+            raise UserError(f'{where}: has no input "{unknown[0]}"; there is {model.there}')
+        strange = [n for n, s in chosen.items() if s not in own.values()]
+        if strange:
+            raise UserError(f'{where}: input "{strange[0]}": {getattr(chosen[strange[0]], "name", chosen[strange[0]])!r} is no source of this pipeline')
+        missing = [spec.name for spec in model.inputs if spec.name not in chosen]
+        idle = [n for n, s in own.items() if s not in chosen.values()]
+        if missing:
+            raise UserError(f'{where}: input "{missing[0]}" is fed by nothing; say which source: .model(m, {{"{missing[0]}": ...}})')
+        if idle or len(set(chosen.values())) != len(chosen):
+            fact = f'source "{idle[0]}" feeds no input' if idle else "one source feeds two inputs"
+            raise UserError(f"{where}: {fact}; each source feeds one of {model.there}")
+        order = [chosen[spec.name] for spec in model.inputs]
+        if not self.steps:  # as they come: then a frame is what the model takes
+            self.source = sources.Together.of(self.name, tuple(order))
+        last: dict[str, Step] = {}
+        for step in self.steps:
+            last[step.part] = step
+        for source in order if self.steps else []:
+            if source.name not in last:
+                last[source.name] = part_step(source.name, source.spec)
+                self._add(last[source.name])
+        given = [last[s.name].outputs[0] if s.name in last else s.spec for s in order]
+        for spec, got in zip(model.inputs, given):
+            if got.rows:
+                raise UserError(f'{where}: input "{spec.name}" takes {spec}, the step before gives any number of rows ({got})')
+            check_input(f'{where}: input "{spec.name}"', got, spec)
+        at = 0
+        for source, spec in zip(order, model.inputs):
+            for step in self.steps:
+                if step.kind == "part" and step.part == source.name:
+                    step.place = (self.source.places[source.name], at, spec.bytes)
+            at = -(-(at + spec.bytes) // 16) * 16
+        self._add(Step("model", model.name, tuple(given), model.outputs, model=model))
 
     def dequantize(self) -> "Pipeline":
         """int8 to reals, by the tensor's own scale and zero point."""
@@ -191,6 +279,7 @@ class Pipeline:
 
     def stage(self, function: "Stage[Any, Any] | HostStage", **cfg: Any) -> "Pipeline":
         """A function of your own; keywords fill its `cfg`."""
+        self._begun(getattr(function, "__name__", str(function)))
         if isinstance(function, HostStage):
             return self._add(host_step(self.name, function, self.specs))
         if not isinstance(function, Stage):
@@ -253,23 +342,19 @@ class App:
         *,
         name: str | None = None,
         outputs: tuple[str, ...] | None = None,
+        inputs: tuple[str, ...] | None = None,
         mean: float | tuple[float, ...] | None = None,
         std: float | tuple[float, ...] | None = None,
         features: dict[str, Any] | None = None,
     ) -> ModelFile:
-        """A network. `outputs` gives its output tensors names of your own; `mean` and `std` say what pixels it was trained
+        """A network. `outputs` and `inputs` give its output and input tensors names of your own; `mean` and `std` say what pixels it was trained
         on, `features` what sound (`syn.librosa(...)`; a MODEL.features.json beside the file says it too)."""
         path = self._path(file)
         if path is None:
             raise UserError('app.model(None): which file? A .tflite or .onnx beside the app: app.model("network.tflite")')
         name = check_name(name or re.sub(r"\W", "_", path.stem)[:23], "model")
         where = f'model "{name}"'
-        if outputs is not None:
-            if not isinstance(outputs, tuple | list):
-                raise UserError(f'{where}: outputs is a tuple of names, like ("values",), not {outputs!r}')
-            outputs = tuple(outputs)
-            if not all(isinstance(n, str) for n in outputs):
-                raise UserError(f"{where}: outputs is a tuple of names, not {outputs!r}")
+        outputs, inputs = _names(where, "outputs", outputs), _names(where, "inputs", inputs)
         if features is not None and not isinstance(features, dict):
             raise UserError(f"{where}: features is what syn.librosa(...) gives, not {features!r}")
         mean, std = _pixels(where, "mean", mean), _pixels(where, "std", std)
@@ -277,14 +362,21 @@ class App:
             raise UserError(f'model "{name}": declared twice; give one another name: app.model(..., name="other")')
         if len(self.models) == MAX_MODELS:
             raise UserError(f"{where}: more than {MAX_MODELS} models in one app")
-        model = ModelFile(path, name, outputs, mean, std, features)
+        model = ModelFile(path, name, outputs, inputs, mean, std, features)
         self.models.append(model)
         return model
 
-    def pipeline(self, name: str, source: sources.Source) -> Pipeline:
+    def pipeline(self, name: str, *given: sources.Source) -> Pipeline:
+        """What is done with a source; with several, if its model takes several inputs (`of`, `model`)."""
         check_name(name, "pipeline")
-        if not isinstance(source, sources.Source):
-            raise UserError(f'pipeline "{name}": {source!r} is no source; there is app.camera(...) and app.frames(...)')
+        if not given:
+            raise UserError(f'pipeline "{name}": which source? There is app.camera(...) and app.frames(...)')
+        for source in given:
+            if not isinstance(source, sources.Source):
+                raise UserError(f'pipeline "{name}": {source!r} is no source; there is app.camera(...) and app.frames(...)')
+            if given.count(source) > 1:
+                raise UserError(f'pipeline "{name}": source "{source.name}" is there twice')
+        source = given[0] if len(given) == 1 else sources.Together.of(name, given)
         if name in self.pipelines:
             raise UserError(f'pipeline "{name}": declared twice; give one another name')
         if len(self.pipelines) == MAX_PIPELINES:

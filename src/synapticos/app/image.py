@@ -12,6 +12,7 @@ from typing import Any
 from synapticos import lang
 from synapticos.app import program
 from synapticos.app.declare import LATE, NORMAL, App, JobDecl, Pipeline
+from synapticos.app.sources import Together
 from synapticos.app.spec import DTYPES, Spec
 from synapticos.app.stage import HostStage, write_adapter
 from synapticos.app.steps import Step
@@ -22,6 +23,7 @@ from synapticos.kernel.cpu_backend import CPU_BACKEND
 from synapticos.kernel.kernel import Kernel
 from synapticos.kernel.layers import tables as layer_tables
 from synapticos.kernel.npu import BACKEND_CPU
+from synapticos.kernel.parts import Part
 from synapticos.kernel.run import APP_STAGES
 from synapticos.kernel.stages.tables import KINDS, ROWS, scratch_size, stage_tables, state_size
 from synapticos.kernel.tensor import MAX_STAGE_INPUTS, DType, Tensor
@@ -29,6 +31,7 @@ from synapticos.model.graph import short
 
 MIN_SLOTS = 4  # of jobs, in a build for this machine
 CLASSES = 3
+FRONT_ENDS = ("features", "stream_features")  # the built-ins that make features of sound
 BACKENDS: dict[Any, list[Any]] = dict(CPU_BACKEND)  # type: ignore[arg-type]
 DTYPE = {"int8": DType.INT8, "uint8": DType.UINT8, "int16": DType.INT16, "int32": DType.INT32, "float32": DType.FLOAT32}
 HOST_ROOTS: list[Any] = [
@@ -61,6 +64,7 @@ class PipelineImage:
     priority: int
     deadline: int  # us, 0: none
     worst: str  # which two neighbours make the plan
+    together: Together | None = None  # its sources, where there are several
 
 
 @dataclass
@@ -116,6 +120,8 @@ class Image:
             "PIPELINE_CONFIG_BYTES": 4,
             "STAGE_INPUTS": max((len(step.outputs) for p in self.pipelines for step in p.steps), default=1),
             "SCRATCH_DEPTH": 1,
+            "PARTS": int(any(step.kind == "part" for p in self.pipelines for step in p.steps)),
+            "FRONT_ENDS": int(any(step.name in FRONT_ENDS for p in self.pipelines for step in p.steps if step.kind == "builtin")),
             "NPU_INPUT_BYTES": 4,  # nobody drives the accelerator by hand
             "NPU_OUTPUT_BYTES": 4,
             "LAYER_TIMES": max(self.layers, 1),
@@ -227,8 +233,8 @@ class _Writer:
             result = _up(result) + spec.bytes
         self.pipeline_rows.append({"first_stage": first, "stages": len(pipeline.steps), "source": 0, "sink": 0, "result": result})
         job = next((j for j in self.app.jobs if j.pipeline is pipeline), None)
-        rooms = [0, *map(_up, sizes)]
-        at = max(range(len(sizes)), key=lambda i: rooms[i] + rooms[i + 1])
+        needs = frame_needs(pipeline.steps, sizes)
+        at = max(range(len(sizes)), key=lambda i: needs[i])
         step = labels[at]
         worst = f"at {step.kind} {step.name}"
         if step.model is not None:
@@ -242,14 +248,21 @@ class _Writer:
             list(pipeline.steps),
             pipeline.specs,
             result,
-            rows.frame_bytes(sizes),
+            needs[at],
             job.priority if job else NORMAL,
             job.deadline if job else 0,
             worst,
+            pipeline.source if isinstance(pipeline.source, Together) else None,
         )
 
     def step(self, step: Step) -> tuple[dict[str, Any], int]:
         """A stage's row, and the bytes that its result gets."""
+        if step.kind == "part":
+            source, place, size = step.place
+            spec = step.outputs[0]
+            fields = {name: value for name, value in tensor_fields(spec).items() if name != "size"}
+            part = lang.pack(Part, at=source, **fields | {"size": spec.bytes, "dtype": int(fields["dtype"])}, place=place, bytes=size)
+            return {"kind": rows.ROW_PART, **self.config(part)}, 0
         row: dict[str, Any] = {"capacity": step.result_bytes}
         if step.model is not None:
             if len(step.model.outputs) > MAX_STAGE_INPUTS:
@@ -346,6 +359,27 @@ class _Writer:
             **places,
         )
         return header + b"".join(sections)
+
+
+def frame_needs(steps: list[Step], sizes: list[int]) -> list[int]:
+    """Bytes of the frame while each step runs: what it reads there and what it leaves, and the block of a model's several
+    inputs while it grows. As boot has them, in `plan_pipeline`."""
+    model = next(i for i, step in enumerate(steps) if step.kind == "model")
+    network = steps[model].model
+    assert network is not None
+    block = _up(network.input_bytes) if steps[0].kind == "part" else 0
+    needs, before = [], 0
+    for i, (step, size) in enumerate(zip(steps, sizes)):
+        room = _up(size)
+        if block and i < model:
+            before = 0 if step.kind == "part" else before
+            room = 0 if steps[i + 1].kind in ("part", "model") else room
+            needs.append(block + before + room)
+        else:
+            before = block if block and i == model else before
+            needs.append(before + room)
+        before = room
+    return needs
 
 
 def run_rows(image: Image) -> tuple[bytes, int]:

@@ -19,6 +19,7 @@ class ModelFile:
     path: Path
     name: str
     output_names: tuple[str, ...] | None = None
+    input_names: tuple[str, ...] | None = None
     mean: Numbers = None
     std: Numbers = None
     features: dict[str, Any] | None = None  # as the app states them
@@ -45,22 +46,52 @@ class ModelFile:
     def compiled(self) -> Any:
         from synapticos.model import compile_model
 
-        return compile_model(self.graph, name=self.name)
+        return compile_model(self.graph, name=self.name, features=self.front_end)
+
+    @property
+    def input(self) -> Spec:
+        """The only input. Raises UserError where there are several: `model["name"]` is one of them."""
+        if len(self.inputs) != 1:
+            one = self.inputs[0].name
+            raise UserError(f'model "{self.name}": has {len(self.inputs)} inputs: {self.there}; say which: {self.name}["{one}"]')
+        return self.inputs[0]
 
     @cached_property
-    def input(self) -> Spec:
-        if len(self.graph.inputs) != 1:
-            raise UserError(f'model "{self.name}": has {len(self.graph.inputs)} inputs; a pipeline feeds one')
-        return _spec(self.graph.inputs[0], self.graph.inputs[0].name)
+    def inputs(self) -> tuple[Spec, ...]:
+        return self._named(self.graph.inputs, self.input_names, "inputs")
 
     @cached_property
     def outputs(self) -> tuple[Spec, ...]:
-        tensors = self.graph.outputs
-        names = self.output_names or tuple(t.name for t in tensors)
+        return self._named(self.graph.outputs, self.output_names, "outputs")
+
+    @property
+    def input_bytes(self) -> int:
+        """Of all inputs, one behind the other, each from a multiple of 16 on."""
+        at = 0
+        for spec in self.inputs:
+            at = -(-at // 16) * 16 + spec.bytes
+        return at
+
+    @property
+    def there(self) -> str:
+        """Its inputs, for messages."""
+        return ", ".join(f'"{s.name}" ({s})' for s in self.inputs)
+
+    def _named(self, tensors: Any, names: tuple[str, ...] | None, what: str) -> tuple[Spec, ...]:
+        names = names or tuple(t.name for t in tensors)
         if len(names) != len(tensors):
             there = ", ".join(f'"{t.name}" ({_spec(t, t.name)})' for t in tensors)
-            raise UserError(f'model "{self.name}": {len(names)} names for {len(tensors)} outputs: {there}')
+            raise UserError(f'model "{self.name}": {len(names)} names for {len(tensors)} {what}: {there}')
+        if len(set(names)) != len(names):
+            raise UserError(f'model "{self.name}": two {what} have one name; give each its own: app.model(..., {what}=("one", "other"))')
         return tuple(_spec(t, n) for t, n in zip(tensors, names))
+
+    def __getitem__(self, name: str) -> "ModelInput":
+        """One of several inputs, for a step that prepares it: `.of(camera).fit(model["picture"])`."""
+        found = [spec for spec in self.inputs if spec.name == name]
+        if not found:
+            raise UserError(f'model "{self.name}": has no input "{name}"; there is {self.there}')
+        return ModelInput(self, found[0])
 
     def pixels(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """Mean and deviation, a channel each, that make of a pixel 0..255 what the network was trained on.
@@ -73,6 +104,22 @@ class ModelFile:
             mean, std = full_range(spec.scale, spec.zero)
             return (mean,) * channels, (std,) * channels
         return _each(self.mean, 0.0, channels, self.name), _each(self.std, 1.0, channels, self.name)
+
+
+class ModelInput(ModelFile):
+    """A model of which one input is meant."""
+
+    def __init__(self, model: ModelFile, spec: Spec) -> None:
+        super().__init__(model.path, model.name, model.output_names, model.input_names, model.mean, model.std, model.features)
+        self.model, self.meant = model, spec
+
+    @property
+    def input(self) -> Spec:
+        return self.meant
+
+    @property
+    def front_end(self) -> dict[str, Any] | None:  # type: ignore[override]
+        return self.model.front_end
 
 
 def _each(value: Numbers, default: float, channels: int, name: str) -> tuple[float, ...]:

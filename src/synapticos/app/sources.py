@@ -4,7 +4,7 @@ A source is data; `read` gives its frames on the host, and what it gives is what
 """
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,10 @@ class Source:
 
     def read(self, file: Path | None = None, *, crop: bool = False) -> Iterator[np.ndarray]:
         raise NotImplementedError
+
+    def read_from(self, files: Mapping[str, Path], *, crop: bool = False) -> Iterator[np.ndarray]:
+        """Its frames, from the file of its name."""
+        return self.read(files.get(self.name), crop=crop)
 
     def _file(self, file: Path | None) -> Path:
         file = file or self.file
@@ -59,6 +63,48 @@ class Camera(Source):
 
     def read(self, file: Path | None = None, *, crop: bool = False) -> Iterator[np.ndarray]:
         yield as_pixels(load_picture(self._file(file), self.spec, self.name, crop), self.pixels)
+
+
+@dataclass(eq=False)
+class Together(Source):
+    """Several sources that feed one pipeline: a frame is one of each, in this order, each from a multiple of 16 on."""
+
+    sources: tuple[Source, ...] = ()
+
+    @staticmethod
+    def of(name: str, sources: tuple[Source, ...]) -> "Together":
+        size = _places(sources)[-1]
+        return Together(name, Spec(name, (size,), "uint8"), None, sources)
+
+    @property
+    def places(self) -> dict[str, int]:
+        """Of each source: where it begins in a frame, bytes."""
+        return {s.name: at for s, at in zip(self.sources, _places(self.sources))}
+
+    def join(self, frames: Mapping[str, np.ndarray], out: np.ndarray) -> np.ndarray:
+        """One frame of each source, by name, into the bytes `out`, which begin as zeros."""
+        for source, at in zip(self.sources, _places(self.sources)):
+            part = out[at : at + source.spec.bytes].view(DTYPES[source.spec.dtype])
+            part[...] = frames[source.name].reshape(-1)
+        return out
+
+    def read_from(self, files: Mapping[str, Path], *, crop: bool = False) -> Iterator[np.ndarray]:
+        each = [list(s.read(files.get(s.name), crop=crop)) for s in self.sources]
+        if len({len(frames) for frames in each}) != 1:
+            counts = ", ".join(f'"{s.name}" {len(frames)}' for s, frames in zip(self.sources, each))
+            raise UserError(f'pipeline "{self.name}": takes a frame of each source at a time, and their files have {counts}')
+        for frames in zip(*each):
+            yield self.join({s.name: f for s, f in zip(self.sources, frames)}, np.zeros(self.spec.bytes, np.uint8))
+
+
+def _places(sources: tuple[Source, ...]) -> list[int]:
+    """Where each begins, and where the last one ends."""
+    places, at = [], 0
+    for source in sources:
+        at = -(-at // 16) * 16
+        places.append(at)
+        at += source.spec.bytes
+    return [*places, at]
 
 
 def load_picture(path: Path, spec: Spec, name: str, crop: bool) -> np.ndarray:

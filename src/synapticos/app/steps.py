@@ -14,14 +14,16 @@ from synapticos.errors import UserError
 
 @dataclass
 class Step:
-    kind: str  # model, builtin, stage, host
-    name: str  # of the model, the processor or the function
+    kind: str  # model, builtin, stage, host, part
+    name: str  # of the model, the processor, the function or the source
     inputs: tuple[Spec, ...]
     outputs: tuple[Spec, ...]
     config: dict[str, Any] | None = None  # a built-in's, field by field
     model: ModelFile | None = None
     binding: Binding | None = None
     host: HostStage | None = None
+    part: str = ""  # of several sources, whose this step is
+    place: tuple[int, int, int] = (0, 0, 0)  # of a part: in the job's input, in the model's block, bytes that the model takes
 
     @property
     def result_bytes(self) -> int:
@@ -32,12 +34,27 @@ def model_step(pipeline: str, model: ModelFile, before: tuple[Spec, ...]) -> Ste
     where = f'pipeline "{pipeline}": model "{getattr(model, "name", model)}"'
     if not isinstance(model, ModelFile):
         raise UserError(f'{where}: is not a model; declare it: m = app.model("{model}")')
-    got, wanted = _one(where, before), model.input
+    if len(model.inputs) != 1:
+        names = ", ".join(f'"{s.name}": ...' for s in model.inputs)
+        raise UserError(
+            f"{where}: has {len(model.inputs)} inputs, and a source for each: {model.there}; "
+            f"app.pipeline(name, source, source).model(m, {{{names}}})"
+        )
+    check_input(where, _one(where, before), model.input)
+    return Step("model", model.name, before, model.outputs, model=model)
+
+
+def part_step(name: str, spec: Spec) -> Step:
+    """One of several sources begins."""
+    return Step("part", name, (spec,), (spec,), part=name)
+
+
+def check_input(where: str, got: Spec, wanted: Spec) -> None:
+    """Does a step give what a model takes?"""
     if got.dtype != wanted.dtype or got.bytes != wanted.bytes or got.squeezed != wanted.squeezed:
         picture = got.dtype == "uint8" and len(got.shape) == 4
         way = "; put .fit(model) before it" if picture else ""
         raise UserError(f"{where}: takes {wanted}, the step before gives {got}{way}")
-    return Step("model", model.name, before, model.outputs, model=model)
 
 
 def stage_step(

@@ -64,9 +64,10 @@ def compile_file(
     max_step: int | None = typer.Option(None, "--max-step", help="Most multiply-accumulates between two looks for urgent work."),
     answers: int = typer.Option(0, "--answers", help="Keep so many known answers in it, for `syn model verify`."),
 ) -> int:
-    """Compile a network into a container that firmware runs as it lies."""
+    """Compile a network into a container that firmware runs as it lies. A MODEL.features.json beside it says what sound it hears."""
     from synapticos import importers, model
     from synapticos.app.declare import parse_bytes
+    from synapticos.app.sound import read_features
     from synapticos.host.verify import known_answers
 
     if optimize not in ("default", "none"):
@@ -78,11 +79,11 @@ def compile_file(
         raise UserError(f"--answers {answers}: 0 or more")
     need_file(file)
     room = parse_bytes(ram, "--ram")
-    graph = importers.load(file)
-    made = model.compile_model(graph, optimize=how, ram=room, max_step=max_step)  # type: ignore[arg-type]
+    graph, heard = importers.load(file), read_features(file)
+    made = model.compile_model(graph, optimize=how, ram=room, max_step=max_step, features=heard)  # type: ignore[arg-type]
     if answers:
         known = known_answers(file.read_bytes(), made, answers)
-        made = model.compile_model(graph, optimize=how, ram=room, max_step=max_step, answers=known)  # type: ignore[arg-type]
+        made = model.compile_model(graph, optimize=how, ram=room, max_step=max_step, answers=known, features=heard)  # type: ignore[arg-type]
     target = out or file.with_suffix(".synm")
     try:
         target.write_bytes(made.container)

@@ -32,7 +32,7 @@ def read_sources(app: App, files: dict[str, Path], crop: bool) -> Frames:
     if not app.jobs:
         raise UserError(f'app "{app.name}": has no job; app.job(pipeline) makes one')
     return [
-        list(job.pipeline.source.read(files.get(job.pipeline.source.name), crop=crop)) for job in app.jobs
+        list(job.pipeline.source.read_from(files, crop=crop)) for job in app.jobs
     ]
 
 

@@ -20,7 +20,7 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ import numpy as np
 from synapticos import lang
 from synapticos.app.declare import PRIORITIES, App, Pipeline
 from synapticos.app.image import DTYPE, Image, PipelineImage, compile_app, tensor_fields
+from synapticos.app.sources import Together
 from synapticos.app.spec import DTYPES, Spec
 from synapticos.errors import KernelError, UserError
 from synapticos.kernel import sched
@@ -42,6 +43,7 @@ SLICE_MS = 20  # how long the kernel runs between two looks for Ctrl-C and time 
 WORDS = {
     Status.CANCELED: "was cancelled",
     Status.NOMEM: "has too little memory",
+    Status.ACCES: "hears other features than its model was trained on",
     Status.MSGSIZE: "was given a tensor of another size than it takes",
 }
 
@@ -164,6 +166,7 @@ class Runtime:
     ) -> Job:
         """Queue a job. `data` is used where it lies if it is contiguous and aligned, and must not change until the job ends.
 
+        A pipeline of several sources takes a dict of arrays, by source.
         Priority and deadline (microseconds) are those of the app's job unless given. `out` takes the result if the pipeline
         ends in one tensor. Raises KernelError with Status.BUSY if no slot is free.
         """
@@ -181,7 +184,7 @@ class Runtime:
             raise UserError(
                 f'{self.app.name}: pipeline "{found.name}" has no frame in class {name}: declare app.job(..., priority=syn.{name})'
             )
-        array = _input(data, spec, found.name)
+        array = _input(data, spec, found.name) if found.together is None else _inputs(data, found.together, found.name)
         results, memory = _results(found.outputs, out, found.name)
         e = self._engine
         with self._taking:
@@ -329,6 +332,8 @@ class Runtime:
         step = pipeline.steps[stage]
         if step.kind == "model":
             return f'model "{step.name}", layer {layer},'
+        if step.kind == "part":
+            return f'source "{step.name}"'
         return f"stage {step.name}"
 
     def _times(self, number: int) -> dict[str, Any]:
@@ -365,7 +370,7 @@ class Runtime:
         y = e.new(Tensor)
         try:
             result = np.ascontiguousarray(stage.python(*inputs), DTYPES[spec.dtype])
-            if result.nbytes > call.y.size:
+            if result.nbytes > call.y.size or (result.nbytes != spec.bytes and not spec.rows):
                 raise UserError(f"stage {stage.__name__} gave {result.nbytes} bytes, its shape is {spec}")
             e.write(call.y_data, result.tobytes())
             for name, value in tensor_fields(spec.like(shape=result.shape)).items():
@@ -424,6 +429,18 @@ def _input(data: Any, spec: Spec, name: str) -> np.ndarray:
     copied = _aligned(array.nbytes).view(wanted).reshape(array.shape)
     copied[...] = array
     return copied
+
+
+def _inputs(data: Any, together: Together, name: str) -> np.ndarray:
+    """A frame of each source, by name, as the pipeline takes them: one behind the other."""
+    if isinstance(data, np.ndarray) and data.dtype == np.uint8:
+        return _input(data, together.spec, name)  # joined already
+    there = ", ".join(f"{s.name} ({s.spec})" for s in together.sources)
+    if not isinstance(data, Mapping) or set(data) != {s.name for s in together.sources}:
+        got = f"keys {', '.join(map(repr, data))}" if isinstance(data, Mapping) else type(data).__name__
+        raise UserError(f'pipeline "{name}": takes a dict of arrays by source, {there}; got {got}')
+    frames = {s.name: _input(data[s.name], s.spec, f"{name}: {s.name}") for s in together.sources}
+    return together.join(frames, _aligned(together.spec.bytes))
 
 
 def _results(specs: tuple[Spec, ...], out: np.ndarray | None, name: str) -> tuple[list[np.ndarray], np.ndarray]:

@@ -20,6 +20,8 @@ HOST_STAGES = param(u32, 1, max=1)  # 0: no stage waits for the host
 DEADLINES = param(u32, 1, max=1)  # 0: no job has a deadline
 MODEL_STATE = param(u32, 1, max=1)  # 0: no model keeps anything from run to run
 ACCELERATOR = param(u32, 1, max=1)  # 0: no backend holds one model at a time, or leaves outputs that it does not describe
+PARTS = param(u32, 1, max=1)  # 0: every pipeline has one source, or a model that takes several as they come
+FRONT_ENDS = param(u32, 1, max=1)  # 0: no pipeline makes features of sound
 DSP = param(u32, 1, max=1)  # 0: no accelerators for signal processing are tried at boot, and no calls to them
 GUARD = param(u32, 0, max=1)  # 1: what a stage or layer does wrong ends its own job; the board has to answer `guard_run`
 WATCHDOG_US = param(u32, 0)  # how long one stage, or one layer's rows, may take in a build with GUARD; 0: any time

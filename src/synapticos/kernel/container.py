@@ -71,7 +71,7 @@ class Header:
     outputs: u16
     answers_at: u32  # 0: none
     persistent_bytes: u32
-    reserved: u32
+    features: u32  # number of the features that it was trained on, `feature_digest`; 0: not stated
 
 
 @struct

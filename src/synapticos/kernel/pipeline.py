@@ -37,6 +37,7 @@ class StageKind(u8, Enum):
     BUILTIN = 2
     APP = 3
     HOST = 4
+    PART = 5  # begins one of several inputs
 
 
 @struct

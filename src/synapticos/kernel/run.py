@@ -11,13 +11,14 @@ from synapticos.lang import *
 from synapticos.kernel import hal
 from synapticos.kernel.arena import HEADER, align_up, shape_bytes
 from synapticos.kernel.backend import Need, NpuState, StepRows
-from synapticos.kernel.capacity import ACCELERATOR, COMPOSING, GUARD, HOST_STAGES, PLAIN_STAGES, PROFILING
+from synapticos.kernel.capacity import ACCELERATOR, COMPOSING, GUARD, HOST_STAGES, PARTS, PLAIN_STAGES, PROFILING
 from synapticos.kernel.container import ModelMemory
 from synapticos.kernel.guard import APP_STAGES, LayerWork, StageWork, guard_layer, guard_stage
 from synapticos.kernel.job import FREE_FRAME, HostWork, Job
 from synapticos.kernel.kernel import Kernel
 from synapticos.kernel.model import Model, ModelState
 from synapticos.kernel.npu import BACKEND_LOAD, BACKEND_NEED, BACKEND_OUTPUT, BACKEND_RUN, BACKEND_STEP, npu_clear
+from synapticos.kernel.parts import has_parts, part_begin, part_buffer, part_ends, parts_join
 from synapticos.kernel.pipeline import MIN_BUFFER, Pipeline, Stage, StageKind
 from synapticos.kernel.region import REGION_ARENA, REGION_NONE, REGION_NPU, REGION_OUTPUT
 from synapticos.kernel.stages.tables import BUILTINS, capacity
@@ -177,6 +178,10 @@ def end_stage(kernel: Kernel, job: Job, y: Tensor) -> Status:
     if y.size > room:
         return refuse(kernel.note, Status.FBIG, f"stage {job.stage} says it wrote {y.size} bytes and had room for {room}")
     check(check_shape(kernel, job, y))
+    if PARTS != 0 and y.size != room:
+        pipeline = kernel.pipelines.items[job.pipeline]
+        if has_parts(pipeline) and job.stage < pipeline.model and part_ends(pipeline, job.stage):
+            return refuse(kernel.note, Status.MSGSIZE, f"stage {job.stage} left {y.size} bytes, the model takes {room} of it")
     x = job.x[0]
     copy(x, y)
     x.offset = job.y_at
@@ -302,6 +307,8 @@ def feed_model(kernel: Kernel, job: Job, want: u32) -> Status:
 def begin_model(kernel: Kernel, job: Job, stage: Stage, model: Model) -> Status:
     """The job reaches its model: check the input, give it a frame."""
     check(bring_model(kernel, model, stage.number))
+    if PARTS != 0 and has_parts(kernel.pipelines.items[job.pipeline]):
+        parts_join(kernel, job, model.info.input_size)
     check(feed_model(kernel, job, model.info.input_size))
     bytes = model.frame_bytes
     if ACCELERATOR != 0 and bytes == 0:
@@ -438,11 +445,17 @@ def run_step(kernel: Kernel, job: Job, pipeline: Pipeline) -> Status:
     stage = pipeline.stages[job.stage]
     if PLAIN_STAGES == 0 or stage.kind == StageKind.MODEL:
         return step_model(kernel, job, stage)
+    if PARTS != 0 and stage.kind == StageKind.PART:
+        return part_begin(kernel, job, pipeline)
     room = stage.capacity  # as boot has worked it out
     if COMPOSING != 0 and not pipeline.planned:
         room = stage_capacity(kernel, pipeline, job.stage, job.x[0])
-    at = check(take_buffer(kernel, job, room))
-    job.y_at = at
+    if PARTS != 0 and has_parts(pipeline) and job.stage < pipeline.model:
+        place = check(part_buffer(kernel, job, pipeline, room))
+        job.y_at = place
+    else:
+        at = check(take_buffer(kernel, job, room))
+        job.y_at = at
     job.y_room = room
     if HOST_STAGES != 0 and stage.kind == StageKind.HOST:
         job.host = HostWork.WANTED

@@ -11,13 +11,15 @@ each rounded up to 16. Boot works this out itself and compares it with what the 
 
 from synapticos.lang import *
 from synapticos.kernel.arena import align_up
-from synapticos.kernel.capacity import DEADLINES, HOST_STAGES, MAX_JOBS, MAX_PIPELINES, PLAIN_STAGES
+from synapticos.kernel.capacity import DEADLINES, FRONT_ENDS, HOST_STAGES, MAX_JOBS, MAX_PIPELINES, PARTS, PLAIN_STAGES
 from synapticos.kernel.compose import model_buffer, pipeline_build, pipeline_create, stage_kind
 from synapticos.kernel.container import MAGIC, Header
+from synapticos.kernel.front_end import check_front_end
 from synapticos.kernel.job import CLASSES, NORMAL
 from synapticos.kernel.kernel import Kernel
 from synapticos.kernel.model import NAME_BYTES, ModelInfo, ModelState
 from synapticos.kernel.models import load_payload, model_register, model_set_payload
+from synapticos.kernel.parts import PART_BYTES, has_parts, parts_plan
 from synapticos.kernel.pipeline import (
     APP_STAGE, BUILTIN_STAGE, HOST_STAGE, NO_MODEL, STAGE_NUMBERS, Pipeline, Stage, StageKind, pipeline_append,
 )  # fmt: skip
@@ -34,6 +36,7 @@ ROW_MODEL: Final[u32] = 1  # a stage row's kinds
 ROW_BUILTIN: Final[u32] = 2
 ROW_APP: Final[u32] = 3
 ROW_HOST: Final[u32] = 4
+ROW_PART: Final[u32] = 5
 
 JOB_PREEMPTIBLE: Final[u32] = 1  # a job row's flag
 
@@ -89,8 +92,8 @@ class PipelineRow:
 
 @struct
 class StageRow:
-    kind: u16  # ROW_MODEL, ROW_BUILTIN, ROW_APP or ROW_HOST
-    number: u16  # of the model row, the built-in, the app's or the host's stage
+    kind: u16  # ROW_MODEL, ROW_BUILTIN, ROW_APP, ROW_HOST or ROW_PART
+    number: u16  # of the model row, the built-in, the app's or the host's stage; of a part 0
     first_bind: u16
     binds: u16  # 0: all outputs of the step before, in order
     config_at: u32
@@ -169,7 +172,11 @@ def register_row(kernel: Kernel, row: ModelRow, number: u32) -> tuple[Status, u3
     if info.name[0] == 0:
         for i in range(5):
             info.name[i] = MODEL_NAME[i]
-        info.name[5] = u8(48 + number % 10)
+        at: u32 = 5
+        if number >= 10:
+            info.name[at] = u8(48 + number // 10)
+            at += 1
+        info.name[at] = u8(48 + number % 10)
     info.flash_size = row.container_bytes
     status, handle = model_register(kernel, info)
     return status, handle
@@ -197,6 +204,9 @@ def boot_stage(kernel: Kernel, header: AppHeader, pipeline: Pipeline, row: Stage
             kind = stage_kind(APP_STAGE + number)
         case 4:
             kind = stage_kind(HOST_STAGE + number)
+        case 5:
+            if PARTS != 0 and row.config_bytes == PART_BYTES:
+                kind = StageKind.PART
         case _:
             return Status.INVAL
     if (PLAIN_STAGES == 0 and kind != StageKind.MODEL) or (HOST_STAGES == 0 and kind == StageKind.HOST):
@@ -205,7 +215,7 @@ def boot_stage(kernel: Kernel, header: AppHeader, pipeline: Pipeline, row: Stage
         return refuse(kernel.note, Status.INVAL, f"the app has a stage of kind {row.kind} and number {number}, which this build has not")
     if kind == StageKind.MODEL and pipeline.model != NO_MODEL:
         return Status.ALREADY
-    if PLAIN_STAGES != 0 and kind != StageKind.MODEL and row.capacity == 0:
+    if PLAIN_STAGES != 0 and kind != StageKind.MODEL and kind != StageKind.PART and row.capacity == 0:
         return Status.INVAL
     config = kernel.regions.get(REGION_TABLES, row.config_at, row.config_bytes)
     if config is None:
@@ -218,6 +228,9 @@ def boot_stage(kernel: Kernel, header: AppHeader, pipeline: Pipeline, row: Stage
     stage = pipeline_append(pipeline, kind, number)
     if stage is None:
         return Status.NOMEM
+    if PARTS != 0 and kind == StageKind.PART:
+        if pipeline.model != NO_MODEL or not has_parts(pipeline):
+            return Status.INVAL
     stage.config_region = u8(REGION_TABLES)
     stage.config_at = row.config_at
     stage.config_bytes = row.config_bytes
@@ -290,11 +303,16 @@ def plan_pipeline(kernel: Kernel, pipeline: Pipeline) -> Status:
         stage = pipeline.stages[i]
         if stage.kind == StageKind.MODEL:
             stage.capacity = model_buffer(model)
-        elif PLAIN_STAGES != 0 and i + 1 == pipeline.model:
+        elif PLAIN_STAGES != 0 and i + 1 == pipeline.model and not (PARTS != 0 and has_parts(pipeline)):
             stage.capacity = max(stage.capacity, model.info.input_size)
         room = (u64(stage.capacity) + 15) & ~u64(15)
         largest = max(largest, before + room)
         before = room
+    if PARTS != 0 and has_parts(pipeline):
+        frame = model_buffer(model)
+        largest = check(parts_plan(kernel, pipeline, frame))
+    if FRONT_ENDS != 0:
+        check(check_front_end(kernel, pipeline))
     if largest > kernel.arena.size:
         return refuse(kernel.note, Status.NOMEM, f"a pipeline of the app needs {largest} bytes of the arena's {kernel.arena.size}")
     pipeline.plan = u32(largest)

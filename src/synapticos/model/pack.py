@@ -18,6 +18,7 @@ import numpy as np
 from synapticos.errors import UserError
 from synapticos.kernel import container as c
 from synapticos.kernel.layers.variants import Const, LayerPlan
+from synapticos.kernel.stages.features import FeatureConfig, digest
 from synapticos.lang import pack, sizeof
 from synapticos.model.form import Cannot, plan_step
 from synapticos.model.graph import DTYPES, Graph, Op, Tensor
@@ -70,12 +71,14 @@ def compile_model(
     ram: int | None = None,
     max_step: int | None = None,
     answers: Sequence[Answer] = (),
+    features: dict[str, Any] | None = None,
 ) -> Compiled:
     """Compile a graph.
 
     `optimize="none"` keeps the result of every operator in bytes of its own, for comparison. `ram` is what the arena
     has for the model's frame and scratch: ArenaTooSmall if that is not enough. `max_step` is the most
-    multiply-accumulates (or elements) that a layer may work on before the kernel looks for more urgent work.
+    multiply-accumulates (or elements) that a layer may work on before the kernel looks for more urgent work. `features`
+    describes the sound that it was trained on: its number goes into the container, for a device to compare.
     """
     if optimize not in ("default", "none"):
         raise UserError(f"optimize is {optimize!r}; give default or none")
@@ -88,7 +91,7 @@ def compile_model(
     plan.scratch = max(_align(layer.scratch) for layer in layers)
     if ram is not None and plan.ram > ram:
         raise ArenaTooSmall(graph.where, plan, ram)
-    data = _write(graph, name or graph.name, plan, layers, max_step, answers)
+    data = _write(graph, name or graph.name, plan, layers, max_step, answers, features)
     return Compiled(graph, plan, layers, data, describe(graph, plan, layers, len(data), name or graph.name), max_step)
 
 
@@ -208,6 +211,7 @@ def _write(
     layers: Sequence[LayerPlan],
     max_step: int | None,
     answers: Sequence[Answer],
+    features: dict[str, Any] | None,
 ) -> bytes:
     records = _Records(graph, plan)
     params = _Section(4)
@@ -284,9 +288,19 @@ def _write(
         outputs=len(graph.outputs),
         answers_at=at["answers"],
         persistent_bytes=plan.persistent,
+        features=_features(graph, features),
     )
     header = pack(c.Header, **fields)
     return pack(c.Header, **fields | {"header_crc": zlib.crc32(header)}) + payload
+
+
+def _features(graph: Graph, features: dict[str, Any] | None) -> int:
+    if features is None:
+        return 0
+    try:
+        return digest(pack(FeatureConfig, **features))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UserError(f"{graph.where}: {features!r} is no description of features, like syn.librosa(...): {error}") from None
 
 
 def _name(name: str) -> bytes:
