@@ -151,6 +151,8 @@ def test_an_interrupt_of_no_device_comes_once_when_its_time_is_spent(make):
     assert came == []
     board.spend(n, 16)
     at = 0xFFFFFFF0
+    assert came[-1] == ("again", at + 19) and board.now == at + 20  # what is due now comes with the next ticks
+    board.spend(n, 0)
     assert came == [("again", at + 5), ("again", at + 12), ("again", at + 19), ("slow", at + 20)]
     assert board.now == at + 120
     board.interrupt_at(n, 2, (at + 50) & 0xFFFFFFFF)  # passed: at once

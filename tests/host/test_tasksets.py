@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from synapticos import toolchain
 from synapticos.analysis.tasks import MS, SECOND, Interference, Step, Task, TaskSet
 from synapticos.errors import UserError
-from synapticos.host.tasksets import TaskSetSimulator, burst, simulate_tasks, steady
+from synapticos.host.tasksets import NO_ROOM, TaskSetSimulator, burst, simulate_tasks, steady
 from synapticos.kernel.simulate import Happens
 
 HIGH = Task("high", 2, (Step(1 * MS), Step(2 * MS)), period_ns=10 * MS, deadline_ns=10 * MS)
@@ -76,7 +76,7 @@ def test_a_job_that_finds_no_room_is_told(native):
     task = Task("flood", 1, (Step(10 * MS),), period_ns=1 * MS)
     (flood,), _ = play(native, TaskSet((task,)), [[0] * 40], SECOND)
     assert (flood.released, flood.refused, flood.finished) == (32, 8, 32)
-    assert simulate_tasks(TaskSet((task,)), simulator=native, horizon_ns=SECOND)["flood"] == 1 << 63
+    assert simulate_tasks(TaskSet((task,)), simulator=native, horizon_ns=SECOND)["flood"] == NO_ROOM
     assert simulate_tasks(TaskSet((task,)), simulator=native, horizon_ns=20 * MS)["flood"] == 19 * MS
 
 

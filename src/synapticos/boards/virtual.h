@@ -14,16 +14,18 @@ typedef struct {
     void *block; /* its argument */
 } virtual_line;
 
-/* Let `ticks` pass (below 2^31). An interrupt that is due on the way comes at its time, once, the lowest line first
-   among equals; what it spends itself is on top, as if it had been taken from whatever ran. */
+/* Let `ticks` pass (below 2^31). An interrupt that is due before they are over comes at its time, once, the lowest line
+   first among equals; what it spends itself is on top, as if it had been taken from whatever ran. One that is due when
+   they are over comes with the next ticks, or with none: 0 only takes what is due. */
 static inline void virtual_spend(volatile uint32_t *clock, virtual_line *lines, uint32_t ticks) {
+    uint32_t none = ticks == 0;
     for (;;) {
         virtual_line *next = 0;
         uint32_t wait = ticks;
         for (uint32_t i = 0; i < VIRTUAL_LINES; i++) {
             int32_t left = (int32_t)(lines[i].at - *clock);
             uint32_t after = left > 0 ? (uint32_t)left : 0;
-            if (lines[i].armed && (after < wait || (after == wait && next == 0))) {
+            if (lines[i].armed && (after < wait || (none && after == 0 && next == 0))) {
                 next = &lines[i];
                 wait = after;
             }

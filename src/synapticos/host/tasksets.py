@@ -25,6 +25,7 @@ from synapticos.kernel.timed import timed_model
 
 RATE = 1_000_000_000  # ticks a second: a tick is a nanosecond
 LONGEST_STEP = 1 << 31  # ns
+NO_ROOM = 1 << 63  # a response: there were more jobs at once than the kernel has slots
 FRAME = 16  # bytes of each model's
 ARENA = 4096
 INPUT = {"size": 4, "ndim": 1, "shape": [4, 0, 0, 0], "dtype": 0, "region": 0}
@@ -169,7 +170,8 @@ def patterns(tasks: TaskSet, horizon_ns: int, seed: int, count: int) -> Iterator
         if k % 2:
             at = int(rng.integers(0, max([1, *(task.cost_ns for task in tasks.tasks)])))
             shaken[k % n] = burst(tasks.tasks[k % n], at, horizon_ns)
-        yield shaken, [[at + int(rng.integers(0, item.period_ns)) for at in ats] for item, ats in zip(tasks.interference, hits(), strict=True)]
+        shifts = [int(rng.integers(0, item.period_ns)) for item in tasks.interference]
+        yield shaken, [[at + shift for at in ats] for ats, shift in zip(hits(), shifts, strict=True)]
 
 
 def horizon_of(tasks: TaskSet, jobs: int = 20) -> int:
@@ -186,10 +188,8 @@ _shared: list[TaskSetSimulator] = []
 def simulate_tasks(
     tasks: TaskSet, *, seed: int = 0, count: int = 8, horizon_ns: int | None = None, simulator: TaskSetSimulator | None = None
 ) -> dict[str, int]:
-    """The longest response of each task in all `patterns`, in ns: of a job that has not ended, as long as it has waited.
-
-    2**63 where a job found no room.
-    """
+    """The longest response of each task in all `patterns`, in ns: of a job that has not ended, as long as it has waited;
+    NO_ROOM where a job found none."""
     if simulator is None:
         if not _shared:
             _shared.append(TaskSetSimulator())
@@ -198,9 +198,9 @@ def simulate_tasks(
     worst: dict[str, int] = {task.name: 0 for task in tasks.tasks}
     for releases, hits in patterns(tasks, horizon, seed, count):
         for outcome in simulator.run(tasks, releases, horizon, hits=hits):
-            seen = max(outcome.worst_ns, outcome.waiting_ns) if not outcome.refused else 1 << 63
+            seen = max(outcome.worst_ns, outcome.waiting_ns) if not outcome.refused else NO_ROOM
             worst[outcome.name] = max(worst[outcome.name], seen)
     return worst
 
 
-__all__ = ["Outcome", "TaskSetSimulator", "simulate_tasks"]
+__all__ = ["NO_ROOM", "Outcome", "TaskSetSimulator", "simulate_tasks"]

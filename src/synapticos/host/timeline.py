@@ -176,7 +176,7 @@ def _job(out: list[str], job: JobSpan, colour: str, base: float, x: Any, inside:
             a, c = x(at), top - 9
             out.append(f'<path d="M{a - 3.5:.2f} {c - 3.5}l7 7m0-7l-7 7" stroke="{LATE}" stroke-width="2"/>')
             if word:
-                side = 'text-anchor="end" x="{:.2f}"'.format(a - 7) if a > WIDTH - RIGHT - 50 else f'x="{a + 7:.2f}"'
+                side = f'text-anchor="end" x="{a - 7:.2f}"' if a > WIDTH - RIGHT - 50 else f'x="{a + 7:.2f}"'
                 out.append(f'<text {side} y="{c + 4}" font-size="10" fill="{LATE}">{word}</text>')
     out.append("</g>")
 

@@ -79,7 +79,8 @@ def file_write(board: u32, name: Ptr[u8], at: u32, data: Ptr[u8], n: u32) -> i32
 def spend(board: u32, ticks: u32) -> None:
     """Where time is virtual: let `ticks` (below 2^31) pass, as if something had run so long.
 
-    An interrupt that is due on the way comes at its time, and what it spends itself is on top.
+    An interrupt that is due before they are over comes at its time, and what it spends itself is on top; one that is due
+    when they are over comes with the next. 0 takes what is due.
     """
 
 

@@ -324,6 +324,8 @@ def simulate(kernel: Kernel, sim: Simulation, sources: Ptr[u8], input: Ptr[u8], 
         if sim.room - sim.used < LEAST_ROOM:
             return Stop.FULL
         arm(kernel, sim, arrivals)
+        hal.spend(kernel.board, 0)
+        now = look(kernel, sim)
         began = now
         answer, id = kernel_poll(kernel)
         if answer == Poll.RAN:

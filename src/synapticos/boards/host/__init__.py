@@ -192,14 +192,16 @@ class HostBoard:
         if self.real_clock:
             time.sleep(ticks / TICK_RATE)
             return
+        none = ticks == 0
         while True:
+            end = self.now + ticks
             due = [(max(at, self.now), line) for line, at in enumerate(self.due) if at is not None]
-            at, line = min(due, default=(self.now + ticks + 1, 0))
-            wait = min(at - self.now, ticks)
-            ticks -= wait
-            self.now += wait
-            if self.now != at:
+            at, line = min(due, default=(end + 1, 0))
+            if at > end or (at == end and not none):
+                self.now = end
                 return
+            ticks = end - at
+            self.now = at
             self.due[line] = None
             if self.handlers[line] is not None:
                 self.handlers[line]()

@@ -1,0 +1,84 @@
+"""The kernel itself, compiled, against what is proved of it: no response that it shows exceeds the bound.
+
+And against its rules written down a second time: the same responses for the same releases.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from events import play
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from synapticos import toolchain
+from synapticos.analysis.response import analyse
+from synapticos.analysis.tasks import US, Interference, Step, Task, TaskSet
+from synapticos.host.tasksets import NO_ROOM, TaskSetSimulator, patterns, simulate_tasks
+from test_response import task_sets
+
+
+@pytest.fixture(scope="module")
+def kernel():
+    if not toolchain.find_all("host"):
+        pytest.skip("no compiler for this machine")
+    return TaskSetSimulator()
+
+
+def assert_bounded(kernel, tasks, seed, count=4):
+    tasks = replace(tasks, clock_ns=2 * US)  # the kernel rounds times to microseconds
+    bounds, seen = analyse(tasks), simulate_tasks(tasks, seed=seed, count=count, simulator=kernel)
+    for bound in bounds:
+        if bound.response is not None and not bound.apart and seen[bound.name] != NO_ROOM:
+            assert seen[bound.name] <= bound.response, (bound, seen[bound.name], tasks.to_json())
+
+
+@settings(max_examples=120)
+@given(task_sets(), st.integers(0, 10**6))
+def test_no_response_of_the_kernel_exceeds_its_bound(kernel, tasks, seed):
+    assert_bounded(kernel, tasks, seed)
+
+
+def wide_set(seed: int) -> TaskSet:
+    """Periods over two decades, loads of 30 to 95 %, jitter beyond a period, interrupts, deadlines on both sides of the period."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 7))
+    shares = rng.dirichlet(np.ones(n)) * rng.uniform(0.3, 0.95)
+    tasks = []
+    for i in range(n):
+        period = int(10 ** rng.uniform(6, 8)) // 1000 * 1000
+        cost = max(int(period * shares[i]), 1000)
+        cuts = np.unique(rng.integers(1, cost, int(rng.integers(0, 5))))
+        steps = tuple(Step(int(part)) for part in np.diff([0, *cuts, cost]))
+        deadline = 0 if rng.random() < 0.15 else int(period * rng.uniform(0.3, 1.5))
+        jitter = int(period * rng.uniform(0, 1.3)) if rng.random() < 0.3 else 0
+        tasks.append(Task(
+            f"t{i}", int(rng.integers(0, 3)), steps, period, deadline, jitter, sporadic=bool(rng.random() < 0.2),
+            preemptible=bool(rng.random() < 0.8),
+        ))  # fmt: skip
+    noise = ()
+    if rng.random() < 0.4:
+        noise = (Interference("irq", int(rng.integers(200_000, 5_000_000)), int(rng.integers(1_000, 50_000)), int(rng.integers(0, 100_000))),)
+    return TaskSet(tuple(tasks), noise, idle_ns=int(rng.integers(0, 5_000)) if rng.random() < 0.5 else 0, clock_ns=1_000)
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 10**9))
+def test_nor_in_wider_sets(kernel, seed):
+    assert_bounded(kernel, wide_set(seed), seed)
+
+
+@settings(max_examples=60)
+@given(task_sets(), st.integers(0, 10**6))
+def test_the_kernel_and_its_rules_written_twice_agree(kernel, tasks, seed):
+    """Whole microseconds, so that no deadline is rounded; interrupts apart from the steps' ends, where both orders are right."""
+    tasks = replace(tasks, tasks=tuple(replace(t, late="finish") for t in tasks.tasks), idle_ns=0, interference=())
+    horizon = 6 * max(t.period_ns + t.jitter_ns for t in tasks.tasks)
+    for releases, _ in patterns(tasks, horizon, seed, 3):
+        rounded = [[at // US * US for at in ats if at < horizon] for ats in releases]
+        given = sorted((at, i) for i, ats in enumerate(rounded) for at in ats)
+        outcomes = kernel.run(tasks, rounded, 40 * horizon)
+        if any(o.refused for o in outcomes):
+            continue  # more jobs at once than there are slots
+        rules = play(tasks, given)
+        assert {o.name: o.worst_ns for o in outcomes if o.finished} == rules.response
+        assert {o.name: o.finished for o in outcomes if o.finished} == rules.ended
