@@ -296,15 +296,31 @@ class World:
         return self.e.new(Tensor, size=size, ndim=1, shape=[size], region=region, offset=at, dtype=dtype)
 
     def submit(self, pipe: int, data: bytes, priority: int | None = None, callback: int = 0, user: int = 0, deadline: int = 0,
-               preemptible: bool = False, out: Any = None) -> int:  # fmt: skip
+               preemptible: bool = False, out: Any = None, late: int = 0, flags: int = 0, release: int = 0) -> int:  # fmt: skip
         """The job's id, its input in memory of the caller's; 0 if it is refused."""
         params = None
         if priority is not None:
-            params = self.e.new(JobParams, priority=priority, callback=callback, user=user, deadline_us=deadline, preemptible=preemptible)
+            params = self.e.new(JobParams, priority=priority, callback=callback, user=user, deadline_us=deadline, preemptible=preemptible,
+                                late=late, flags=flags, release_us=release)  # fmt: skip
         buffer = self.keep(self.e.array(u8, data))
         status, id = self("infer_post", pipe, self.descriptor(len(data)), buffer, out, 0 if out is None else len(out), params)
         self.status = status
         return int(id)
+
+    def advance_us(self, us: int) -> None:
+        for one in getattr(self.e, "each", [self.e]):
+            rate = int(self.kernel.clock.rate)
+            assert us * rate % 10**6 == 0
+            one.board.advance(us * rate // 10**6)
+
+    def frames_for(self, pipe: int) -> None:
+        """Let a pipeline run in planned frames of 1 KB, one a class, as an app's do."""
+        p = self.kernel.pipelines.items[(pipe & 0xFF) - 1]
+        p.planned = True
+        for i in range(p.count):
+            p.stages[i].capacity = 192
+        for c in range(3):
+            self.kernel.frames[c].at, self.kernel.frames[c].bytes = 2048 + 1024 * c, 1024
 
     def run(self, most: int = 1000) -> list[tuple[int, int]]:
         """Poll until there is nothing to do; the answers but the last."""

@@ -135,7 +135,7 @@ def test_an_abort_that_comes_too_late_says_so(w, detached, want):
 
 
 def test_a_job_aborted_in_its_last_step_is_counted_once(w):
-    """As cancelled, with no deadline missed and no profile, wherever between the step and the end the abort comes."""
+    """As cancelled, with no profile, wherever between the step and the end the abort comes."""
     for at in range(4):
         w("kernel_boot", 0)
         assert w("kernel_init", w.memory, 8192, 1024) == Status.OK
@@ -152,7 +152,8 @@ def test_a_job_aborted_in_its_last_step_is_counted_once(w):
         with w.interrupted(abort):
             w.run()
         stats = w.kernel.stats
-        assert stats.cancelled == sum(aborted) and stats.done == stats.misses[NORMAL] == 1 - sum(aborted)
+        assert stats.cancelled == sum(aborted) and stats.done == 1 - sum(aborted)
+        assert stats.misses[NORMAL] == 1  # which the poll had seen before
         assert w("prof_get_stage", 0)[0] == (Status.NOENT if sum(aborted) else Status.OK)
 
 

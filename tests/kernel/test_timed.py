@@ -94,7 +94,7 @@ def test_an_interrupt_comes_at_its_time_in_the_middle_of_a_step(timed):
     first = w.submit(low, bytes(16))
     assert w("kernel_poll")[1] == first and w.now() == 100
     assert w("kernel_poll")[1] == first + 1 and w.now() == 110
-    assert w.kernel.jobs[1].deadline_us == 105 and w.kernel.stats.misses[2] == 1
+    assert w.kernel.jobs[1].deadline == 105 and w.kernel.stats.misses[2] == 1
     assert w("kernel_poll")[1] == first and w.now() == 210
     assert w.kernel.stats.preemptions == 1
 

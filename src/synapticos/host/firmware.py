@@ -89,6 +89,7 @@ def build_firmware(
         "PLAIN_STAGES": int(any(step.kind != "model" for p in image.pipelines for step in p.steps)),
         "MODEL_STATE": int(image.persistent != 0),
         "DEADLINES": int(any(job.deadline != 0 for job in image.jobs)),
+        "LATE_POLICIES": int(any(job.late in ("abort", "skip") for job in image.jobs)),
     }
     if not profile:
         parameters["LAYER_TIMES"] = 1

@@ -7,9 +7,9 @@ from synapticos.lang import *
 from synapticos.kernel import hal
 from synapticos.kernel.backend import NpuState
 from synapticos.kernel.bits import bit
-from synapticos.kernel.capacity import ACCELERATOR, COMPOSING, DEADLINES, HOST_STAGES, PROFILING, RELEASES
+from synapticos.kernel.capacity import ACCELERATOR, COMPOSING, DEADLINES, HOST_STAGES, LATE_POLICIES, PROFILING, RELEASES
 from synapticos.kernel.feed import release_over
-from synapticos.kernel.job import FREE_FRAME, NEVER, HostWork, Job, JobDone, JobState, job_finished
+from synapticos.kernel.job import FREE_FRAME, HostWork, Job, JobDone, JobState, Late, Timed, job_finished
 from synapticos.kernel.kernel import Inside, Kernel
 from synapticos.kernel.pipeline import Pipeline, PipelineState
 from synapticos.kernel.profile import add_ticks
@@ -70,8 +70,12 @@ def take_host_stage(kernel: Kernel, slot: u32) -> None:
     if status == Status.OK:
         status = end_stage(kernel, job, job.x[0])
     last = status == Status.OK and job.stage == kernel.pipelines.items[job.pipeline].count
-    if last and not job.abort:
-        status = deliver(kernel, job, slot)
+    if last:
+        if not job.abort:
+            status = deliver(kernel, job, slot)
+    elif LATE_POLICIES != 0 and status == Status.OK and job.missed and job.late == Late.ABORT:
+        status = Status.TIMEDOUT
+        kernel.stats.expired = wrap(u32, kernel.stats.expired + 1)
     if last or job.abort or status != Status.OK:
         end_job(kernel, slot, status)
         return
@@ -84,7 +88,7 @@ def take_host_stage(kernel: Kernel, slot: u32) -> None:
 
 @fn
 def end_job(kernel: Kernel, slot: u32, status: Status) -> None:
-    """A job that has begun ends: DONE, ERROR, or CANCELLED if it was aborted.
+    """A job that `poll` holds ends: DONE, ERROR, or CANCELLED if it was aborted.
 
     First its state, and copies of all that is still needed of the slot, in one critical section; then the callback;
     then `announced`, for whoever waits, and only if the slot is still this job's.
@@ -107,8 +111,8 @@ def end_job(kernel: Kernel, slot: u32, status: Status) -> None:
     else:
         job.state = JobState.ERROR
         kernel.stats.errors = wrap(u32, kernel.stats.errors + 1)
-    if late and not aborted:
-        kernel.stats.misses[job.priority] = wrap(u32, kernel.stats.misses[job.priority] + 1)
+    if late and not aborted and not job.missed:
+        count_miss(kernel, job)
     if PROFILING != 0 and kernel.profile.enabled:
         if aborted:
             job.times.job = 0
@@ -119,21 +123,59 @@ def end_job(kernel: Kernel, slot: u32, status: Status) -> None:
         if job.frame != FREE_FRAME:
             job.mark = 0
     release_job(kernel, job, slot)
-    callback = job.callback
+    callback = u32(job.callback)
     if len(CALLBACKS) != 0 and callback != 0:
-        done.job = job_id
-        done.user = job.user
-        done.status = job.status
-        done.pipeline = u32(job.pipeline)
+        fill_done(job, done)
         done.outputs = u32(job.inputs)
         if job.inputs != 0:
             copy(done.output, job.x[0])
     hal.critical_exit(kernel.board, state)
     if len(CALLBACKS) != 0 and callback != 0 and not aborted:
-        kernel.inside = Inside.CALLBACK
-        CALLBACKS[callback - 1](kernel, done)
-        kernel.inside = Inside.STEP
+        call_back(kernel, callback, done)
     announce(kernel, slot, job_id)
+
+
+@fn
+def fill_done(job: Job, done: JobDone) -> None:
+    """What a callback is told, but for the output."""
+    done.job = job.id
+    done.user = job.user
+    done.status = job.status
+    done.pipeline = u32(job.pipeline)
+    done.missed = job.missed
+
+
+@fn
+def call_back(kernel: Kernel, callback: u32, done: JobDone) -> None:
+    kernel.inside = Inside.CALLBACK
+    CALLBACKS[callback - 1](kernel, done)
+    kernel.inside = Inside.STEP
+
+
+@fn
+def count_miss(kernel: Kernel, job: Job) -> None:
+    """Inside the critical section: this job has missed its deadline, which is counted once."""
+    job.missed = True
+    kernel.stats.misses[job.priority] = wrap(u32, kernel.stats.misses[job.priority] + 1)
+    pipeline = kernel.pipelines.items[job.pipeline]
+    pipeline.misses = wrap(u32, pipeline.misses + 1)
+
+
+@fn
+def tell(kernel: Kernel, slot: u32, id: u32, status: Status) -> None:
+    """Call the callback of a job that goes on, unless it has ended meanwhile."""
+    done = local(JobDone)
+    job = kernel.jobs[slot]
+    state = hal.critical_enter(kernel.board)
+    callback = u32(job.callback)
+    if len(CALLBACKS) == 0 or job.id != id or job_finished(job):
+        callback = 0
+    if callback != 0:
+        fill_done(job, done)
+        done.status = status
+    hal.critical_exit(kernel.board, state)
+    if len(CALLBACKS) != 0 and callback != 0:
+        call_back(kernel, callback, done)
 
 
 @fn
@@ -186,9 +228,8 @@ def finish_times(kernel: Kernel, job: Job, pipeline: Pipeline) -> bool:
         now = hal.ticks(kernel.board)
         kernel.clock.update(now)
     late = False
-    if DEADLINES != 0 and job.deadline_us != NEVER:
-        time = kernel.clock.us()
-        late = time > job.deadline_us
+    if DEADLINES != 0 and job.timed == Timed.KNOWN:
+        late = kernel.clock.ticks > job.deadline
     if PROFILING == 0 or not kernel.profile.enabled:
         return late
     times = job.times

@@ -98,6 +98,7 @@ EXPORTS = {
     "syn_infer_wait": sched.infer_wait,
     "syn_infer_cancel": sched.infer_cancel,
     "syn_infer_abort": sched.infer_abort,
+    "syn_infer_set_deadline": sched.infer_set_deadline,
     "syn_infer_detach": sched.infer_detach,
     "syn_infer_state": sched.infer_state,
     "syn_infer_get_result": sched.infer_get_result,

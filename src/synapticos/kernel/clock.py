@@ -8,6 +8,7 @@ from synapticos.lang import *
 from synapticos.kernel.divide import divide
 
 MICROSECONDS: Final[u64] = 1000000  # in a second
+NEVER: Final[u64] = 0xFFFFFFFFFFFFFFFF  # later than any tick or microsecond
 
 
 @struct
@@ -39,7 +40,11 @@ class Clock:
 
     @fn
     def of_us(self, us: u64) -> u64:
-        """A span of microseconds in ticks, rounded up."""
+        """A span of microseconds in ticks, rounded up; NEVER from 71 years on."""
+        if us >> 51 != 0:  # with a rate of 32 bits the product might not fit
+            return NEVER
+        if self.rate % u32(MICROSECONDS) == 0:
+            return us * (self.rate // u32(MICROSECONDS))
         seconds = divide(us, u32(MICROSECONDS))
         part = u64(u32(us - seconds * MICROSECONDS)) * self.rate
         whole = seconds * self.rate

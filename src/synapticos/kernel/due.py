@@ -265,6 +265,9 @@ def start_waiting(kernel: Kernel, number: u32) -> None:
     params.priority = pipeline.priority
     params.preemptible = pipeline.preemptible
     params.user = u32(waiting.item)
+    params.late = pipeline.late
+    params.flags = pipeline.flags
+    params.release_us = waiting.release_us
     status, id = infer_post(kernel, pipeline.generation << 8 | (u32(release.pipeline) + 1), x, None, None, 0, params)
     if status != Status.OK:
         state = hal.critical_enter(kernel.board)

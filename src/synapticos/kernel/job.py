@@ -10,6 +10,7 @@ the next in the same slot.
 from synapticos.lang import *
 from synapticos.kernel.container import Quant
 from synapticos.kernel.capacity import DEADLINE_ORDER, DEADLINES, GUARD, RELEASES
+from synapticos.kernel.clock import NEVER  # noqa: F401
 from synapticos.kernel.profile import JobTimes
 from synapticos.kernel.status import Status
 from synapticos.kernel.tensor import STAGE_INPUTS, Tensor
@@ -18,7 +19,6 @@ BEST_EFFORT: Final[u32] = 0
 NORMAL: Final[u32] = 1
 REALTIME: Final[u32] = 2
 CLASSES: Final[u32] = 3
-NEVER: Final[u64] = 0xFFFFFFFFFFFFFFFF  # the deadline of a job that has none
 FREE_FRAME: Final[u32] = 3  # the frame of jobs that are not planned
 
 
@@ -63,16 +63,37 @@ class Fault:
     line: u32  # 0: not known
 
 
+class Timed(u8, Enum):
+    """What a job's `release` is."""
+
+    COUNTER = 0  # the counter at its submission
+    GIVEN = 1  # microseconds since boot
+    KNOWN = 2  # ticks since boot, and `deadline` is worked out
+
+
+class Late(u8, Enum):
+    """What becomes of a job whose deadline passes, besides being counted."""
+
+    FINISH = 0  # nothing: it runs on
+    ABORT = 1  # it ends before its next step with TIMEDOUT
+    SKIP = 2  # it ends with TIMEDOUT if it has not begun, or cannot make it as it would begin; else it runs on
+
+
+TELL_LATE: Final[u32] = 1  # a flag of a job: its callback is also called at the miss, with INPROGRESS
+
+
 @struct
 class JobParams:
     """How a job is to run. Without them: NORMAL, no deadline, not pre-emptible, or what its pipeline says."""
 
-    deadline_us: u32  # from the submission; 0: none
+    deadline_us: u32  # from the release; 0: none
     callback: u32  # in CALLBACKS, from 1; 0: none
     user: u32  # for the callback
     priority: u8
     preemptible: bool
-    reserved: u16
+    late: u8  # a Late
+    flags: u8  # 0 or TELL_LATE
+    release_us: u64  # microseconds since boot; 0: its submission
 
 
 @struct
@@ -81,23 +102,24 @@ class JobDone:
 
     job: u32
     user: u32
-    status: Status
+    status: Status  # INPROGRESS: it goes on, and has just missed its deadline
     pipeline: u32  # slot of the pipeline
     outputs: u32  # 0 unless status is OK
+    missed: bool  # its deadline
+    reserved: Shaped[Array[u8], 3]
     output: Tensor  # the first
 
 
 @struct
 class Job:
     times: JobTimes
-    deadline_us: u64  # since boot; NEVER: none
+    deadline: u64  # ticks since boot; NEVER: none
+    release: u64  # as `timed` says
     began: u64  # ticks since boot, first step
     id: u32
     sequence: u32  # of submission; wraps
     user: u32
-    callback: u32
-    deadline_in: u32  # microseconds from the submission; 0: none
-    posted_at: u32  # the counter at submission
+    deadline_in: u32  # microseconds from the release; 0: none
     status: Status  # once it has ended; before, what the host posted of its stage
     y_at: u32  # in the arena: what the stage that runs is given room for
     y_room: u32
@@ -116,10 +138,15 @@ class Job:
     frame: u8  # which: a class's, or FREE_FRAME
     inputs: u8  # tensors in `x`
     preemptible: bool
+    callback: u16
+    late: Late
+    flags: u8
+    timed: Timed
+    missed: bool  # its deadline has passed, and is counted
     releaser: u8  # release that began it, + 1; 0: it was submitted
     entry: u8  # of that release's feed, + 1: its input; 0: none
     faulted: bool  # a stage or layer of it did not return: x[0] holds its Fault
-    reserved: Shaped[Array[u8], 3]
+    reserved: u8
     stage: u8
     host: HostWork
     turn: u8  # which end of a planned frame the next buffer takes
@@ -152,8 +179,8 @@ def goes_before(a: Job, b: Job) -> bool:
     begun_b = b.state != JobState.QUEUED
     if begun_a != begun_b:
         return begun_a
-    if DEADLINES != 0 and DEADLINE_ORDER != 0 and a.deadline_us != b.deadline_us:
-        return a.deadline_us < b.deadline_us
+    if DEADLINES != 0 and DEADLINE_ORDER != 0 and a.deadline != b.deadline:
+        return a.deadline < b.deadline
     return wrap(u32, a.sequence - b.sequence) > 0x7FFFFFFF
 
 

@@ -50,7 +50,8 @@ class Stats:
     errors: u32
     cancelled: u32
     preemptions: u32
-    misses: Shaped[Array[u32], CLASSES]  # ended after their deadline
+    expired: u32  # of the errors: ended by their late policy
+    misses: Shaped[Array[u32], CLASSES]  # jobs that missed their deadline, whatever became of them
 
 
 @struct
@@ -64,6 +65,7 @@ class Guards:
 @struct
 class Kernel:
     clock: Clock
+    late_at: u64  # ticks: no deadline that passes unseen is earlier; NEVER: none at all
     jobs: Shaped[Array[Job], MAX_JOBS]  # near the start, which makes for short instructions
     arena: Arena
     frames: Shaped[Array[Frame], FRAMES]
@@ -101,6 +103,7 @@ def kernel_boot(kernel: Kernel, board: u32) -> None:
     """Set every field: no memory, nothing registered, not up."""
     fill(view(u8, kernel), 0, sizeof(Kernel))
     kernel.board = board
+    kernel.late_at = NEVER
     kernel.next_id = 1
     kernel.cap = MAX_JOBS
     kernel.free = 0xFFFFFFFF >> (32 - MAX_JOBS)

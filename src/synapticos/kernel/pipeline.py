@@ -63,6 +63,8 @@ class Pipeline:
     result: u32  # bytes of its result, if planned
     sink: u32  # callback for jobs that bring none; 0: none
     deadline_us: u32  # of jobs submitted without parameters; 0: none
+    cost_us: u32  # what a job takes at most, for Late.SKIP; 0: not known
+    misses: u32  # jobs that missed their deadline
     jobs: u32  # unfinished ones
     config_used: u32
     name: Shaped[Array[u8], PIPELINE_NAME]
@@ -72,7 +74,8 @@ class Pipeline:
     planned: bool  # runs in its class's frame, buffers at fixed places
     priority: u8  # of jobs submitted without parameters
     preemptible: bool  # likewise
-    reserved: u16
+    late: u8  # likewise, a Late
+    flags: u8  # likewise, of JobParams
     stages: Shaped[Array[Stage], MAX_PIPELINE_STAGES]
     config: Shaped[Array[u8], PIPELINE_CONFIG_BYTES]
 
@@ -136,6 +139,8 @@ def pipeline_clear(pipeline: Pipeline) -> None:
     pipeline.result = 0
     pipeline.sink = 0
     pipeline.deadline_us = 0
+    pipeline.cost_us = 0
+    pipeline.misses = 0
     pipeline.jobs = 0
     pipeline.config_used = 0
     pipeline.count = 0
@@ -143,7 +148,8 @@ def pipeline_clear(pipeline: Pipeline) -> None:
     pipeline.planned = False
     pipeline.priority = 1
     pipeline.preemptible = False
-    pipeline.reserved = 0
+    pipeline.late = 0
+    pipeline.flags = 0
     fill(pipeline.name, 0, PIPELINE_NAME)
     fill(pipeline.config, 0, PIPELINE_CONFIG_BYTES)
 

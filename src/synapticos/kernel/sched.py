@@ -12,11 +12,12 @@ from synapticos.lang import *
 from synapticos.kernel import hal
 from synapticos.kernel.advance import CALLBACKS, CallbackFn, advance, free_slot, release_job, take_host_stage  # noqa: F401
 from synapticos.kernel.bits import bit
-from synapticos.kernel.capacity import DEADLINES, GUARD, HOST_STAGES, MAX_JOBS, PROFILING, RELEASES
+from synapticos.kernel.capacity import DEADLINES, GUARD, HOST_STAGES, LATE_POLICIES, MAX_JOBS, PROFILING, RELEASES
 from synapticos.kernel.clock import Clock
+from synapticos.kernel.deadline import begin_deadline, see_late, skip
 from synapticos.kernel.due import release_due
 from synapticos.kernel.job import (
-    Fault, HostWork, Job, JobState, goes_before, job_begun, job_finished,
+    Fault, HostWork, Job, JobState, Late, goes_before, job_begun, job_finished,
 )  # fmt: skip
 from synapticos.kernel.kernel import Inside, Kernel
 from synapticos.kernel.pipeline import PipelineState
@@ -30,7 +31,7 @@ class Poll(u8, Enum):
     """What `poll` found."""
 
     IDLE = 0  # nothing to do until something is posted
-    RAN = 1  # one step of the job given; call again
+    RAN = 1  # one step of the job given, or it was skipped; call again
     HOST = 2  # the job given wants a stage that the host runs: `stage_take`, then `stage_done`
     BUSY = 3  # called from a stage or a callback, or by two at once
 
@@ -69,6 +70,8 @@ def kernel_poll(kernel: Kernel) -> tuple[Poll, u32]:
             posted = posted | take_flags(kernel)
     if (DEADLINES != 0 or HOST_STAGES != 0) and posted != 0:
         take_posted(kernel, posted, now)
+    if DEADLINES != 0 and kernel.clock.ticks > kernel.late_at:
+        see_late(kernel)
     slot = pick(kernel)
     if slot == MAX_JOBS:
         leave_poll(kernel)
@@ -80,6 +83,11 @@ def kernel_poll(kernel: Kernel) -> tuple[Poll, u32]:
         slot = 0  # a constant makes shorter code
     job = kernel.jobs[slot]
     id = job.id
+    if LATE_POLICIES != 0 and job.late == Late.SKIP and job.state == JobState.QUEUED:
+        skipped = skip(kernel, job, slot, id)
+        if skipped:
+            leave_poll(kernel)
+            return Poll.RAN, id
     taken = dispatch(kernel, job, slot, id)
     if taken:
         advance(kernel, job, slot, now)
@@ -116,17 +124,9 @@ def take_posted(kernel: Kernel, posted: u32, now: u32) -> None:
         slot = first_slot(left)
         left = left & (left - 1)
         job = kernel.jobs[slot]
-        if DEADLINES != 0 and job.state == JobState.QUEUED:
-            id = job.id
-            age = kernel.clock.to_us(wrap(u32, now - job.posted_at))
-            time = kernel.clock.us()
-            deadline = time + job.deadline_in - min(time, u64(age))
-            state = hal.critical_enter(kernel.board)
-            if job.id == id and job.state == JobState.QUEUED:  # nobody has cancelled it
-                job.deadline_us = deadline
-                kernel.ready = kernel.ready | bit(slot)
-            hal.critical_exit(kernel.board, state)
-        elif HOST_STAGES != 0 and job.state == JobState.WAITING and job.host == HostWork.DONE:
+        if DEADLINES != 0:
+            begin_deadline(kernel, slot, now)
+        if HOST_STAGES != 0 and job.state == JobState.WAITING and job.host == HostWork.DONE:
             take_host_stage(kernel, slot)
 
 
@@ -184,6 +184,31 @@ def dispatch(kernel: Kernel, job: Job, slot: u32, id: u32) -> bool:
     if PROFILING != 0 and begins:
         job.began = kernel.clock.ticks
     return taken
+
+
+@fn
+def infer_set_deadline(kernel: Kernel, id: u32, deadline_us: u32) -> Status:
+    """Let job `id` be due `deadline_us` microseconds after its release; 0 withdraws its deadline. From anywhere.
+
+    It takes effect in the next poll: a queued job changes its place, for one that has begun only what counts as a miss
+    (and its late policy) changes. A miss that a poll has seen stays counted, and no second one is.
+    Returns OK; NOENT; ALREADY if it is finished; NOTSUP in a build without deadlines.
+    """
+    if DEADLINES == 0:
+        return Status.NOTSUP
+    status = Status.NOENT
+    state = hal.critical_enter(kernel.board)
+    slot = find_slot(kernel, id)
+    if slot != MAX_JOBS:
+        job = kernel.jobs[slot]
+        status = Status.ALREADY
+        if not job_finished(job):
+            job.deadline_in = deadline_us
+            kernel.posted = kernel.posted | bit(slot)
+            status = Status.OK
+    hal.critical_exit(kernel.board, state)
+    hal.wake(kernel.board)
+    return status
 
 
 # ---- what a client asks

@@ -12,7 +12,7 @@ from synapticos.lang import *
 from synapticos.kernel import hal
 from synapticos.kernel.capacity import MAX_JOBS, MAX_PIPELINES
 from synapticos.kernel.clock import Clock
-from synapticos.kernel.job import NEVER, Job, JobState, job_finished
+from synapticos.kernel.job import Job, JobState, job_finished
 from synapticos.kernel.kernel import Kernel
 from synapticos.kernel.sched import Poll, find_slot, infer_abort, infer_cancel, infer_detach, infer_post, kernel_poll
 from synapticos.kernel.status import Status
@@ -106,7 +106,7 @@ class Figures:
     released: u32
     refused: u32
     done: u32
-    late: u32  # ended after their deadline
+    late: u32  # missed their deadline
     failed: u32
     cancelled: u32
 
@@ -197,7 +197,7 @@ def see_new(sim: Simulation, events: Ptr[u8], job: Job, slot: u32) -> None:
 
 
 @fn
-def see_end(sim: Simulation, events: Ptr[u8], job: Job, slot: u32, time_us: u64) -> None:
+def see_end(sim: Simulation, events: Ptr[u8], job: Job, slot: u32) -> None:
     """The job that was seen in a slot has ended; the slot still tells how, unless the next one has it."""
     seen = sim.seen[slot]
     seen.open = False
@@ -205,7 +205,7 @@ def see_end(sim: Simulation, events: Ptr[u8], job: Job, slot: u32, time_us: u64)
     status = Status.NOENT
     if job.id == seen.id:
         status = job.status
-        if job.deadline_us != NEVER and time_us > job.deadline_us and status != Status.CANCELED:
+        if job.missed and status != Status.CANCELED:
             figures.late += 1
     if status == Status.OK:
         response = sim.clock.ticks - seen.released
@@ -223,12 +223,11 @@ def see_end(sim: Simulation, events: Ptr[u8], job: Job, slot: u32, time_us: u64)
 @fn
 def see_all(kernel: Kernel, sim: Simulation, events: Ptr[u8]) -> None:
     """Which jobs have come, gone on and ended since the last look?"""
-    time_us = kernel.clock.us()
     for slot in range(MAX_JOBS):
         job = kernel.jobs[slot]
         seen = sim.seen[slot]
         if seen.open and (job.id != seen.id or job.state == JobState.FREE or job_finished(job)):
-            see_end(sim, events, job, slot, time_us)
+            see_end(sim, events, job, slot)
         if job.id != seen.id and job.state != JobState.FREE and job.state != JobState.CLAIMED:
             see_new(sim, events, job, slot)
         if seen.open:
@@ -250,8 +249,7 @@ def submit(kernel: Kernel, sim: Simulation, events: Ptr[u8], target: u32, source
     slot = find_slot(kernel, id)
     if slot != MAX_JOBS:
         if sim.seen[slot].open:
-            time_us = kernel.clock.us()
-            see_end(sim, events, kernel.jobs[slot], slot, time_us)
+                    see_end(sim, events, kernel.jobs[slot], slot)
         see_new(sim, events, kernel.jobs[slot], slot)
     ignore(infer_detach(kernel, id))
 

@@ -4,8 +4,8 @@ from synapticos.lang import *
 from synapticos.kernel import hal
 from synapticos.kernel.advance import CALLBACKS
 from synapticos.kernel.bits import bit, lowest_bit
-from synapticos.kernel.capacity import COMPOSING, DEADLINES, MAX_JOBS
-from synapticos.kernel.job import CLASSES, FREE_FRAME, NEVER, JobParams, JobState, job_clear
+from synapticos.kernel.capacity import COMPOSING, DEADLINES, LATE_POLICIES, MAX_JOBS
+from synapticos.kernel.job import CLASSES, FREE_FRAME, NEVER, TELL_LATE, JobParams, JobState, Late, Timed, job_clear
 from synapticos.kernel.kernel import Kernel
 from synapticos.kernel.pipeline import PipelineState
 from synapticos.kernel.region import REGION_ARENA, REGION_INPUT, REGION_OUTPUT
@@ -68,7 +68,8 @@ def infer_post(kernel: Kernel, pipe: u32, input: Tensor | None, data: Ptr[u8] | 
 
     `input` is copied, its data are not: they lie at `data` (16-aligned) if that is given, else where `input` says, and
     must stay until the job ends. The result goes to the `out_bytes` bytes at `out` (16-aligned) if given.
-    Returns OK; INVAL for no input, data outside their region, a priority above 2 or an unknown callback; what `claim` does.
+    Returns OK; INVAL for no input, data outside their region, a priority above 2, an unknown callback, policy or flag, or a
+    deadline or policy in a build without; what `claim` does.
     """
     if input is None:
         return Status.INVAL, 0
@@ -77,7 +78,9 @@ def infer_post(kernel: Kernel, pipe: u32, input: Tensor | None, data: Ptr[u8] | 
         if bytes is None:
             return Status.INVAL, 0
     if params is not None:
-        if params.priority >= CLASSES or params.callback > len(CALLBACKS) or (DEADLINES == 0 and params.deadline_us != 0):
+        if params.priority >= CLASSES or params.callback > len(CALLBACKS) or params.late > u8(Late.SKIP) or params.flags > TELL_LATE:
+            return Status.INVAL, 0
+        if (DEADLINES == 0 and params.deadline_us != 0) or (LATE_POLICIES == 0 and (params.late != 0 or params.flags != 0)):
             return Status.INVAL, 0
     state = hal.critical_enter(kernel.board)
     status, slot = claim(kernel, pipe, params)
@@ -107,22 +110,31 @@ def infer_post(kernel: Kernel, pipe: u32, input: Tensor | None, data: Ptr[u8] | 
         deadline = params.deadline_us
         job.user = params.user
         job.preemptible = params.preemptible
+        if LATE_POLICIES != 0:
+            job.late = Late(params.late)
+            job.flags = params.flags
         if params.callback != 0:
             callback = params.callback
     else:
         job.preemptible = pipeline.preemptible
+        if LATE_POLICIES != 0:
+            job.late = Late(pipeline.late)
+            job.flags = pipeline.flags
     if len(CALLBACKS) != 0:
-        job.callback = callback
-    if DEADLINES == 0:
-        deadline = 0
-    else:
+        job.callback = u16(callback)
+    if DEADLINES != 0:
         job.deadline_in = deadline
-        job.deadline_us = NEVER
-        if deadline != 0:
-            job.posted_at = hal.ticks(kernel.board)
+        job.deadline = NEVER
+        job.missed = False
+        if params is not None and params.release_us != 0:
+            job.release = params.release_us
+            job.timed = Timed.GIVEN
+        else:
+            job.release = u64(hal.ticks(kernel.board))
+            job.timed = Timed.COUNTER
     state = hal.critical_enter(kernel.board)
     job.state = JobState.QUEUED
-    if deadline != 0:
+    if DEADLINES != 0:
         kernel.posted = kernel.posted | bit(slot)
     else:
         kernel.ready = kernel.ready | bit(slot)
