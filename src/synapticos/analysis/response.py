@@ -213,7 +213,7 @@ class Level:
             if 0 <= first <= length:
                 found.add(first)
             if other.period:
-                k = max(1, -(-(-rise) // other.period))
+                k = max(1, -(rise // other.period))
                 count = (length - rise) // other.period - k + 1
                 if count > MOST_WINDOWS:
                     return None
