@@ -5,7 +5,7 @@ from typing import Any
 import typer
 import typer.main
 
-from synapticos.cli import build, doctor, model, new, run, try_
+from synapticos.cli import build, calibrate, check, doctor, model, new, run, try_
 
 
 def build_command() -> Any:
@@ -20,6 +20,8 @@ def build_command() -> Any:
     extra = {"allow_extra_args": True, "ignore_unknown_options": True}
     app.command("run", context_settings=extra)(run.command)
     app.command("build")(build.command)
+    app.command("check")(check.command)
+    app.command("calibrate", context_settings=extra)(calibrate.command)
     app.command("try")(try_.command)
     app.command("new")(new.command)
     app.add_typer(model.commands, name="model")

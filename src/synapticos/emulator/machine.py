@@ -55,6 +55,7 @@ class Machine:
         self.cpu = Cpu()
         self.text = bytearray()
         self.instructions = 0
+        self.slice = SLICE  # a user of the machine may set it
         self._slept_ns = 0
         self._shown = 0
         self._on_text = on_text
@@ -157,7 +158,7 @@ class Machine:
         self._timer.attend()
         waits = self._take()
         due = min(control.systick.due(), self._timer.due())
-        slice_ = SLICE
+        slice_ = self.slice
         if waits:
             # Nothing tells when PRIMASK or a return lets it in: look after every other instruction.
             self._waited += 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,7 @@ class Firmware:
     parts: list[tuple[str, int, int]]
     stack: StackReport  # the deepest it can get
     files: dict[int, str]  # Python files by the numbers that a failed check gives
+    shortages: list[str] = field(default_factory=list)  # of its budgets and of the board; only where they were not enforced
 
     def write(self, folder: Path) -> list[Path]:
         """Write ELF, .bin, .hex and the C into `folder`."""
@@ -56,12 +57,13 @@ class Firmware:
 
 
 def build_firmware(
-    app: App, board_name: str, compiler: str | None = None, *, profile: bool = True, settings: Mapping[str, int] | None = None
-) -> Firmware:
+    app: App, board_name: str, compiler: str | None = None, *, profile: bool = True, settings: Mapping[str, int] | None = None,
+    enforce: bool = True,
+) -> Firmware:  # fmt: skip
     """Compile and link, or take the same build from the cache. Raises UserError for all that cannot be built.
 
     Without `profile` it keeps no times of stages and layers, which takes less flash and RAM. `settings` are build
-    parameters over those that the app asks for.
+    parameters over those that the app asks for. Without `enforce` what links is given back with its `shortages`.
     """
     from synapticos.compiler import Program
 
@@ -76,6 +78,29 @@ def build_firmware(
     room = [*image.shortages(), *ram_shortages(image, board, inputs)]
     chain = toolchain.find(board.target, compiler)
     blobs = {program.TABLES: image.tables, program.CONTAINERS: image.containers, program.RUNS: rows}
+    parameters = firmware_parameters(image, inputs, profile) | (dict(settings) if settings else {})
+    entry: Any = program.main
+    made = Program.of([entry], parameters, 4, image.lean_tables, blobs)
+    try:
+        elf, texts = link_program(made, entry, board, chain)
+    except UserError:
+        if not room:
+            raise
+        raise UserError(_refusal(app, board, room)) from None  # it did not fit, and that is why
+    deepest = worst_stack(elf, made, "board_reset")
+    stack = board.stack if app.stack is None else min(app.stack, board.stack)
+    if deepest.bytes > stack:
+        room.append(
+            f"the stack may need {deepest.bytes:,} bytes, {stack:,} are available, {deepest.bytes - stack:,} are missing: {deepest}"
+        )
+    if room and enforce:
+        raise UserError(_refusal(app, board, room))
+    sizes = firmware.sizes(elf, board)
+    return Firmware(app, image, board, chain.name, elf, texts, sizes, _parts(image, elf, sizes, inputs), deepest, dict(enumerate(made.files)), room)
+
+
+def firmware_parameters(image: Image, inputs: int, profile: bool) -> dict[str, int]:
+    """Capacities of an app's firmware with `inputs` bytes of input memory; with `profile` it keeps times and says why it refuses."""
     parameters = image.parameters | {
         "ARENA_BYTES": image.arena_bytes,
         "ARENA_SCRATCH": image.scratch,
@@ -93,25 +118,7 @@ def build_firmware(
     }
     if not profile:
         parameters["LAYER_TIMES"] = 1
-    parameters |= settings or {}
-    entry: Any = program.main
-    made = Program.of([entry], parameters, 4, image.lean_tables, blobs)
-    try:
-        elf, texts = link_program(made, entry, board, chain)
-    except UserError:
-        if not room:
-            raise
-        raise UserError(_refusal(app, board, room)) from None  # it did not fit, and that is why
-    deepest = worst_stack(elf, made, "board_reset")
-    stack = board.stack if app.stack is None else min(app.stack, board.stack)
-    if deepest.bytes > stack:
-        room.append(
-            f"the stack may need {deepest.bytes:,} bytes, {stack:,} are available, {deepest.bytes - stack:,} are missing: {deepest}"
-        )
-    if room:
-        raise UserError(_refusal(app, board, room))
-    sizes = firmware.sizes(elf, board)
-    return Firmware(app, image, board, chain.name, elf, texts, sizes, _parts(image, elf, sizes, inputs), deepest, dict(enumerate(made.files)))
+    return parameters
 
 
 def link_program(made: Any, main: Any, board: Board, chain: Toolchain) -> tuple[bytes, dict[str, bytes]]:

@@ -1,0 +1,254 @@
+"""An app proved before a board exists: does it fit, and does each job keep its deadline?
+
+Memory is what the build has planned: a frame for each class (at most one job of a class is ever half done), results,
+states and scratch in the arena; the deepest stack of the call graph; flash as linked. Time is the longest that each
+step takes (`measure`, or a profile recorded on a board), and from that the worst response of each job (`analysis`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from synapticos import boards
+from synapticos.analysis.advice import Advice, advise
+from synapticos.analysis.cycles import Timing
+from synapticos.analysis.response import Response, analyse
+from synapticos.analysis.tasks import US, Interference, Step, Task, TaskSet
+from synapticos.app.declare import PRIORITIES, App, JobDecl
+from synapticos.app.image import Image
+from synapticos.errors import UserError
+from synapticos.host.firmware import Firmware, build_firmware
+from synapticos.host.measure import Costed, measure
+from synapticos.host.profile import Profile
+
+CLOCK_NS = 2_000  # deadlines are worked out in whole microseconds, of two readings
+
+
+@dataclass(frozen=True)
+class Bound:
+    """How long a step takes at most, and how that is known."""
+
+    name: str
+    ns: int
+    how: str  # exact, bound, declared, recorded; measured is the most that was seen and no bound
+    stage: int
+    layer: int | None
+
+    @property
+    def guaranteed(self) -> bool:
+        return self.how != "measured"
+
+
+@dataclass
+class Memory:
+    """Bytes: what is taken, and what there is."""
+
+    flash: int
+    flash_size: int
+    ram: int
+    ram_size: int
+    stack: int
+    stack_size: int
+    arena: int
+    arena_size: int | None  # the app's own budget
+    parts: list[tuple[str, int]]  # of the arena
+    worst: str  # where most of the largest frame is alive
+    stack_path: str
+    shortages: list[str]
+
+    @classmethod
+    def of(cls, built: Firmware) -> Memory:
+        image, app, board = built.image, built.app, built.board
+        largest = max(image.pipelines, key=lambda p: p.plan)
+        return cls(
+            built.sizes["flash"], board.flash.size, built.sizes["ram"], board.ram.size, built.stack.bytes,
+            board.stack if app.stack is None else min(app.stack, board.stack), image.arena_bytes, app.ram, arena_parts(image),
+            f"pipeline {largest.name}, {largest.worst}", str(built.stack), list(built.shortages),
+        )  # fmt: skip
+
+
+def arena_parts(image: Image) -> list[tuple[str, int]]:
+    """What the arena is made of. A class has one frame, so these are all jobs that can be half done at once."""
+    out = [("models' state", -(-image.persistent // 16) * 16), ("stages' state", image.states)]
+    out.append((f"results of {image.slots} job{'s' if image.slots > 1 else ''}", image.result_bytes * image.slots))
+    for number in sorted(PRIORITIES, reverse=True):
+        if image.frames[number]:
+            mine = [p for p in image.pipelines if p.priority == number]
+            out.append((f"frame of {PRIORITIES[number]}: {max(mine, key=lambda p: p.plan).name}", image.frames[number]))
+    out.append(("scratch of one step", image.scratch))
+    return [(name, size) for name, size in out if size]
+
+
+@dataclass
+class Check:
+    """What `syn check` says."""
+
+    app: str
+    board: str
+    timing: Timing
+    source: str  # of the times: the cycle model or the profile
+    memory: Memory
+    tasks: TaskSet
+    bounds: dict[str, list[Bound]]  # of each task
+    responses: list[Response]
+    advice: dict[str, Advice]
+    kernel: dict[str, int]  # ns of the kernel's own work
+    inputs: int
+    notes: list[str] = field(default_factory=list)
+    accept_measured: bool = False
+
+    def verdict(self, response: Response) -> str:
+        """kept, kept as measured, missed, no bound, or no deadline."""
+        task = self.tasks.task(response.name)
+        if not task.deadline_ns:
+            return "no deadline" if response.response is not None else "no bound"
+        if response.response is None:
+            return "no bound"
+        if response.response > task.deadline_ns:
+            return "missed"
+        if response.apart:
+            return "no rate"
+        return "kept" if self.measured(response.name) is None else "kept as measured"
+
+    def measured(self, name: str) -> str | None:
+        """Of the steps that this task's response rests on, one that is measured and not bounded."""
+        mine = self.tasks.task(name)
+        for task in self.tasks.tasks:
+            for bound in self.bounds[task.name]:
+                if not bound.guaranteed and (task.priority >= mine.priority or bound.ns >= self._blocking(mine)):
+                    return f"{task.name}: {bound.name}"
+        return None
+
+    def _blocking(self, mine: Task) -> int:
+        return next(r.blocking for r in self.responses if r.name == mine.name)
+
+    @property
+    def good(self) -> bool:
+        """All fits and all deadlines are kept."""
+        fine = ("kept", "no deadline", *(("kept as measured",) if self.accept_measured else ()))
+        late = [r for r in self.responses if r.deadline and self.verdict(r) not in fine]
+        return not self.memory.shortages and not late
+
+    def to_json(self) -> dict[str, Any]:
+        jobs = []
+        for r in self.responses:
+            task = self.tasks.task(r.name)
+            advice = self.advice.get(r.name)
+            jobs.append(
+                {
+                    "job": r.name, "class": PRIORITIES[r.priority], "period_ns": task.period_ns, "deadline_ns": r.deadline,
+                    "verdict": self.verdict(r), "response_ns": r.response, "start_ns": r.start, "slack_ns": r.slack, "cost_ns": r.cost,
+                    "blocking_ns": r.blocking, "blocked_by": r.culprit, "waits_for": [{"what": n, "ns": t} for n, t in r.others],
+                    "reason": r.reason, "releases_apart_ns": r.apart or None,
+                    "would_do": {"deadline_ns": advice.deadline, "max_step_ns": advice.max_step} if advice else None,
+                    "steps": [{"name": b.name, "ns": b.ns, "how": b.how, "stage": b.stage, "layer": b.layer} for b in self.bounds[r.name]],
+                }
+            )  # fmt: skip
+        m = self.memory
+        return {
+            "app": self.app, "board": self.board, "good": self.good, "timing": self.timing.to_json(), "times_from": self.source,
+            "memory": {
+                "flash": m.flash, "flash_size": m.flash_size, "ram": m.ram, "ram_size": m.ram_size, "stack": m.stack,
+                "stack_size": m.stack_size, "arena": m.arena, "arena_budget": m.arena_size,
+                "arena_parts": [{"what": n, "bytes": b} for n, b in m.parts], "worst": m.worst, "stack_path": m.stack_path, "shortages": m.shortages,
+            },
+            "utilisation": self.tasks.utilisation, "kernel_ns": self.kernel, "inputs": self.inputs, "jobs": jobs,
+            "tasks": self.tasks.to_json(), "notes": self.notes,
+        }  # fmt: skip
+
+
+def check_app(
+    app: App, board_name: str, timing: Timing, *, profile: Profile | None = None, interference: list[Interference] | None = None,
+    files: dict[str, Path] | None = None, accept_measured: bool = False, compiler: str | None = None,
+    advance: Callable[[], None] = lambda: None,
+) -> Check:  # fmt: skip
+    """Raises UserError for an app that cannot be built at all; what does not fit or comes too late is in the Check."""
+    board = boards.find(board_name)
+    built = build_firmware(app, board_name, compiler, profile=False, enforce=False)
+    advance()
+    _, costed = measure(app, timing, board_name, files=files, compiler=compiler, advance=advance)
+    if profile is not None:
+        profile.fits(app, {name: len(steps) for name, steps in costed.steps.items()})
+    kernel = {
+        "release": timing.ns(costed.post),
+        "poll that finds nothing": timing.ns(costed.idle),
+        "a full table, each step": timing.ns(costed.crowd),
+        "setting a job aside and resuming it": timing.ns(costed.resume),
+    }
+    names = task_names(app)
+    bounds: dict[str, list[Bound]] = {}
+    tasks = []
+    for job, name in zip(app.jobs, names, strict=True):
+        bounds[name] = step_bounds(job, costed, profile)
+        tasks.append(_task(name, job, bounds[name], costed))
+    everything = [*_declared(app), *(interference or [])]
+    for task in tasks:
+        if task.period_ns:
+            everything.append(Interference(f"releases of {task.name}", task.period_ns, kernel["release"], task.jitter_ns))
+    made = TaskSet(tuple(tasks), tuple(everything), kernel["poll that finds nothing"], CLOCK_NS, app.name)
+    problems = made.problems()
+    if problems:
+        raise UserError(f'app "{app.name}": {problems[0]}')
+    responses = analyse(made)
+    advice = {
+        r.name: advise(made, r.name) for r in responses if r.deadline and made.task(r.name).period_ns and (r.response is None or r.response > r.deadline)
+    }
+    source = str(timing) if profile is None else f"profile of {profile.where}"
+    return Check(
+        app.name, board.name, timing, source, Memory.of(built), made, bounds, responses, advice, kernel, costed.inputs, costed.notes, accept_measured
+    )  # fmt: skip
+
+
+def task_names(app: App) -> list[str]:
+    """Of each job: its pipeline's name, with a number where that has several."""
+    seen: dict[str, int] = {}
+    out = []
+    for job in app.jobs:
+        seen[job.pipeline.name] = seen.get(job.pipeline.name, 0) + 1
+        out.append(job.pipeline.name if seen[job.pipeline.name] == 1 else f"{job.pipeline.name}_{seen[job.pipeline.name]}")
+    return out
+
+
+def step_bounds(job: JobDecl, costed: Costed, profile: Profile | None) -> list[Bound]:
+    """Each step of a job: by the profile if there is one, else by what was counted. A declared cost says what no count can."""
+    out = []
+    for number, step in enumerate(costed.steps[job.pipeline.name]):
+        declared = getattr(job.pipeline.steps[step.stage], "cost_us", 0) * US
+        ns, how = costed.timing.ns(step.most), "exact" if step.steady else "measured"
+        if profile is not None:
+            ns, how = profile.ns(job.pipeline.name, number), "recorded" if step.steady else "measured"
+        if declared:
+            if declared < ns:
+                raise UserError(
+                    f'pipeline "{job.pipeline.name}": {step.name} took {ns / 1000:,.0f} us, more than its declared cost of {declared // US:,} us; raise cost_us'
+                )
+            ns, how = declared, "declared"
+        out.append(Bound(step.name, ns, how, step.stage, step.layer))
+    return out
+
+
+def _task(name: str, job: JobDecl, bounds: list[Bound], costed: Costed) -> Task:
+    extra = costed.timing.ns(costed.crowd)
+    first = costed.timing.ns(costed.resume)  # a job that sets another aside pays for it
+    steps = tuple(
+        Step(bound.ns + extra + (first if i == 0 else 0), layer=bound.layer, guaranteed=bound.guaranteed, name=bound.name) for i, bound in enumerate(bounds)
+    )
+    late = {"run": "finish"}.get(job.late, job.late)
+    return Task(
+        name, job.priority, steps, _period(job) * US, job.deadline * US, getattr(job, "jitter", 0) * US, getattr(job, "phase", 0) * US,
+        preemptible=getattr(job, "preemptible", True), late=late,  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def _period(job: JobDecl) -> int:
+    """Microseconds between two releases at least; 0: nobody has said."""
+    return int(job.every or getattr(job, "period_us", 0) or 0)
+
+
+def _declared(app: App) -> list[Interference]:
+    return [Interference(name, every * US, cost * US) for name, every, cost in getattr(app, "interferences", [])]
+
+

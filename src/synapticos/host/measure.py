@@ -1,0 +1,222 @@
+"""What each step of an app's jobs costs on a board's core: counted in the in-process emulator, poll by poll.
+
+The firmware is the app's own with a main program that runs every job alone over inputs of several kinds, then all at
+once, then one in the middle of another (`measure_program`). A poll is what the scheduler cannot interrupt, so a poll's
+cost is all of it: choosing, dispatching, the step, handing on, ending the job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from synapticos import boards, lang, toolchain
+from synapticos.analysis.cycles import Costs, Timing
+from synapticos.app.declare import App
+from synapticos.app.image import Image, compile_app, tensor_fields
+from synapticos.app.spec import DTYPES, Spec
+from synapticos.errors import UserError
+from synapticos.host import measure_program as board_side
+from synapticos.host.firmware import firmware_parameters, link_program
+from synapticos.kernel.status import Status
+
+ALONE, TOGETHER, SET_ASIDE = 0, 1, 2
+HEAVY = 30_000_000  # multiply-accumulates of a model for which three inputs must do
+KINDS = ("lowest", "highest", "noise", "zeros", "more noise")
+
+
+@dataclass
+class StepCost:
+    """One step of a job: what each of its inputs took."""
+
+    stage: int
+    layer: int | None
+    row: int
+    name: str
+    cycles: list[int] = field(default_factory=list)
+    instructions: list[int] = field(default_factory=list)
+
+    @property
+    def most(self) -> int:
+        return max(self.cycles)
+
+    @property
+    def steady(self) -> bool:
+        """No input made a difference."""
+        return len(set(self.instructions)) == 1
+
+
+@dataclass
+class Costed:
+    """All that was counted, in cycles without a margin."""
+
+    timing: Timing
+    steps: dict[str, list[StepCost]]  # of each pipeline, in order
+    post: int  # a release
+    idle: int  # a poll that finds nothing
+    crowd: int  # that a full table adds to a step at most
+    resume: int  # that a job set aside adds to it at most, once each time
+    inputs: int  # frames of each job
+    instructions: int  # of all that ran
+    notes: list[str] = field(default_factory=list)
+
+
+def patterns(spec: Spec, count: int) -> list[np.ndarray]:
+    """Inputs that are far apart: all lowest, all highest, noise, zeros, other noise."""
+    dtype = DTYPES[spec.dtype]
+    out = []
+    for kind in KINDS[:count]:
+        if dtype.kind == "f":
+            rng = np.random.default_rng(KINDS.index(kind))
+            made = {"lowest": -1.0, "highest": 1.0, "zeros": 0.0}.get(kind)
+            out.append(np.full(spec.shape, made, dtype) if made is not None else rng.uniform(-1, 1, spec.shape).astype(dtype))
+        else:
+            low, high = (int(v) for v in (np.iinfo(dtype).min, np.iinfo(dtype).max))
+            rng = np.random.default_rng(KINDS.index(kind))
+            made = {"lowest": low, "highest": high, "zeros": 0}.get(kind)
+            out.append(np.full(spec.shape, made, dtype) if made is not None else rng.integers(low, high + 1, spec.shape).astype(dtype))
+    return out
+
+
+def measure(
+    app: App, timing: Timing, board_name: str, *, files: dict[str, Path] | None = None, crop: bool = True, profile: bool = False,
+    compiler: str | None = None, advance: Callable[[], None] = lambda: None,
+) -> tuple[Image, Costed]:  # fmt: skip
+    """Build, run and count. Raises UserError for all that cannot be built, and for a job that ends with an error on all inputs."""
+    from synapticos.compiler import Program
+    from synapticos.emulator import Machine
+    from synapticos.emulator.meter import Meter
+
+    board = boards.find(board_name)
+    image = compile_app(app, slots=max(len(app.jobs), 1), enforce=False)
+    if image.host_stages:
+        names = ", ".join(stage.__name__ for stage, _ in image.host_stages)
+        raise UserError(f'app "{app.name}": {names} is a stage of the host (NumPy) and cannot run on {board.name}; write it with @syn.stage')
+    if not app.jobs:
+        raise UserError(f'app "{app.name}": has no job; app.job(pipeline) makes one')
+    chain = toolchain.find(board.target, compiler)
+    rows, inputs, frames = b"", 0, 0
+    fed: dict[str, bytes] = {}
+    notes: list[str] = []
+    for j, job in enumerate(image.jobs):
+        spec = job.pipeline.source.spec
+        heavy = sum(step.model.compiled.info.macs for step in job.pipeline.steps if step.model is not None) > HEAVY
+        given = patterns(spec, 3 if heavy else len(KINDS))
+        given += _own_frames(job.pipeline.source, (files or {}).get(job.pipeline.source.name), crop, 1 if heavy else 2)
+        frames = max(frames, len(given))
+        number = [p.name for p in image.pipelines].index(job.pipeline.name)
+        tensor = tensor_fields(spec)
+        rows += lang.pack(board_side.MeasureRow, pipeline=number, input_at=inputs, priority=job.priority, tensor=tensor)
+        inputs = _up(inputs + spec.bytes)
+        fed[f"in{j}"] = b"".join(np.ascontiguousarray(f).tobytes() for f in given)
+    from synapticos.app import program
+
+    blobs = {program.TABLES: image.tables, program.CONTAINERS: image.containers, board_side.MEASURES: rows}
+    parameters = firmware_parameters(image, max(inputs, 16), profile)
+    entry: Any = board_side.main
+    made = Program.of([entry], parameters, 4, image.lean_tables, blobs)
+    elf, _ = link_program(made, entry, board, chain)
+    advance()
+    machine = Machine(elf, board, files=fed)
+    posted, polled = (_symbol(machine.image, name)[0] for name in ("measured_post", "measured_poll"))
+    inside = [_symbol(machine.image, name) for name in ("measure_post", "measure_poll")]
+    meter = Meter(machine.cpu, Costs(machine.image, timing), begins=[posted, polled], inside=inside)
+    machine.slice = 1 << 40  # each record is a pause anyway, and a block cut in two would count twice
+    done = machine.run()
+    if done.code != 0:
+        from synapticos.boards.faults import explain
+
+        told = explain(elf, done.text, dict(enumerate(made.files))).strip().splitlines()
+        raise UserError(f"{app.name} on {board.name}: {done.reason or (told[-1] if told else f'ended with {done.code}')}")
+    advance()
+    costed = _collect(image, timing, done.files.get("steps", b""), meter.pieces(), frames, notes)
+    costed.instructions = done.instructions
+    return image, costed
+
+
+def _own_frames(source: Any, file: Path | None, crop: bool, most: int) -> list[np.ndarray]:
+    """The first frames of a source's own file; of one that has none, none."""
+    if file is None and source.file is None:
+        return []
+    out = []
+    for frame in source.read(file, crop=crop):
+        out.append(frame)
+        if len(out) == most:
+            break
+    return out
+
+
+def _collect(image: Image, timing: Timing, data: bytes, pieces: list[tuple[int, int, int]], frames: int, notes: list[str]) -> Costed:
+    size = lang.sizeof(board_side.MeasureRecord)
+    records = [lang.unpack(board_side.MeasureRecord, data, at) for at in range(0, len(data), size)]
+    if len(records) != len(pieces):
+        raise RuntimeError(f"{len(records)} records of {len(pieces)} pieces")
+    found: dict[str, dict[tuple[int, int, int], StepCost]] = {p.name: {} for p in image.pipelines}
+    first: dict[tuple[int, int, int, int], int] = {}  # cycles of the first frame alone
+    out = Costed(timing, {}, 0, 0, 0, 0, frames, 0, notes)
+    failed: dict[tuple[int, int], Status] = {}
+    aside: dict[int, int] = {}
+    for record, (kind, instructions, cycles) in zip(records, pieces, strict=True):
+        if kind != record["kind"]:
+            raise RuntimeError("the records are out of step with the pieces")
+        job = record["job"]
+        if kind == board_side.KIND_POST:
+            out.post = max(out.post, cycles)
+            aside = {}
+            continue
+        if job == board_side.NOBODY:
+            out.idle = max(out.idle, cycles)
+            continue
+        cursor = (record["stage"], record["step"], record["row"])
+        name = image.jobs[job].pipeline.name
+        status = Status(int(record["status"]))
+        if record["phase"] == ALONE:
+            if status not in (Status.INPROGRESS, Status.OK):
+                failed[job, record["frame"]] = status
+                continue
+            step = found[name].setdefault(cursor, _step(image, job, cursor))
+            step.cycles.append(cycles)
+            step.instructions.append(instructions)
+            if record["frame"] == 0:
+                first[job, *cursor] = cycles
+        elif (job, *cursor) in first:
+            more = cycles - first[job, *cursor]
+            if record["phase"] == TOGETHER:
+                out.crowd = max(out.crowd, more)
+            else:
+                aside[job] = aside.get(job, 0) + max(more, 0)
+                out.resume = max(out.resume, aside[job])
+    for j, job in enumerate(image.jobs):
+        ended = [status for (number, _), status in failed.items() if number == j]
+        if not found[job.pipeline.name] or len(ended) >= frames:
+            raise UserError(f'pipeline "{job.pipeline.name}": ended with {ended[0].name if ended else "nothing"} on each of {frames} inputs')
+        if ended:
+            notes.append(f"{job.pipeline.name}: {len(ended)} of {frames} inputs ended with {ended[0].name}, and are not counted")
+    out.steps = {name: [steps[key] for key in sorted(steps)] for name, steps in found.items()}
+    return out
+
+
+def _step(image: Image, job: int, cursor: tuple[int, int, int]) -> StepCost:
+    stage, layer, row = cursor
+    step = image.jobs[job].pipeline.steps[stage]
+    if step.model is None:
+        return StepCost(stage, None, row, f"{step.kind} {step.name}")
+    info = step.model.compiled.info.layers[layer]
+    rows = f" rows {row}.." if row else ""
+    return StepCost(stage, layer, row, f"{step.name} layer {layer} {info.operator}{rows}")
+
+
+def _symbol(image: Any, name: str) -> tuple[int, int]:
+    """(begin, end) of a function, whatever gcc has appended to its name."""
+    for symbol, at in image.symbols.items():
+        if symbol == name or symbol.startswith((f"{name}.constprop", f"{name}.isra")):
+            return at & ~1, (at & ~1) + image.sizes[symbol]
+    raise RuntimeError(f"{name} is not in the firmware")
+
+
+def _up(n: int) -> int:
+    return -(-n // 16) * 16

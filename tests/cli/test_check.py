@@ -1,0 +1,105 @@
+"""`syn check` and `syn calibrate`, as a person or a script calls them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from synapticos import toolchain
+from synapticos.cli import invoke
+
+TESTS = Path(__file__).parents[1]
+THREE = TESTS / "analysis" / "three_jobs.py"
+HELLO = TESTS.parent / "examples" / "hello_world" / "app.py"
+
+pytestmark = pytest.mark.skipif(
+    not toolchain.find_all("cortex-m33") or not toolchain.find_all("host"), reason="needs compilers for Cortex-M and for this machine"
+)
+
+
+@pytest.fixture
+def syn(capfd):
+    def run(*arguments):
+        status = invoke([str(a) for a in arguments])
+        got = capfd.readouterr()
+        return status, got.out, got.err
+
+    return run
+
+
+def test_jobs_in_time_end_with_0_and_the_page_says_why(syn):
+    status, out, _ = syn("check", THREE, "--accept-measured")
+    assert status == 0, out
+    for text in ("flash  [", "stack  [", "arena  [", "frame of REALTIME: control", "times: cortex-m33 at 20 MHz", "all deadlines are kept", "control: blocked "):
+        assert text in out, text
+
+
+def test_a_slow_core_ends_with_1_and_the_way_out(syn):
+    status, out, _ = syn("check", THREE, "--accept-measured", "--mhz", "16", "--json")
+    check = json.loads(out)
+    late = {job["job"]: job for job in check["jobs"] if job["verdict"] == "missed"}
+    assert status == 1 and not check["good"] and "control" in late
+    control = late["control"]
+    assert control["response_ns"] > control["deadline_ns"] and control["slack_ns"] < 0 and control["blocked_by"].startswith(("watch", "spare"))
+    assert control["would_do"]["deadline_ns"] == control["response_ns"]
+    assert 0 < control["would_do"]["max_step_ns"] < control["blocking_ns"]
+
+
+def test_more_load_than_a_core_has_is_a_clear_verdict(syn):
+    status, out, _ = syn("check", THREE, "--mhz", "8")
+    assert status == 1 and "% of the processor" in out and "no bound" in out and "not guaranteed" in out
+
+
+def test_interference_counts(syn):
+    _, quiet, _ = syn("check", THREE, "--json")
+    _, noisy, _ = syn("check", THREE, "--interference", "tick=1000/20", "--json")
+    for a, b in zip(json.loads(quiet)["jobs"], json.loads(noisy)["jobs"], strict=True):
+        assert b["response_ns"] >= a["response_ns"] + 20_000 and {"what": "tick", "ns": 40_000} in b["waits_for"] or b["response_ns"] > 1_000_000
+
+
+def test_no_rate_is_said_and_no_deadline_is_no_failure(syn):
+    status, out, _ = syn("check", HELLO)
+    assert status == 0 and "no rate declared; give every=" in out and "no job has a deadline" in out
+
+
+def test_a_profile_takes_the_place_of_the_cycle_model(syn, tmp_path):
+    file = tmp_path / "profile.json"
+    status, _, err = syn("calibrate", HELLO, "--out", file)
+    assert status == 0 and str(file) in err
+    profile = json.loads(file.read_text())
+    assert profile["syn_profile"] == 1 and len(profile["steps"]["wave"]) == 4 and profile["margin"] == 0.1
+    status, out, _ = syn("check", HELLO, "--profile", file, "--json")
+    check = json.loads(out)
+    assert status == 0 and check["times_from"].startswith("profile of mps2-an521")
+    for row, step in zip(profile["steps"]["wave"], check["jobs"][0]["steps"], strict=True):
+        assert step["ns"] == pytest.approx(row["ns"] * 1.1, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--waits", "4"], "--waits 4: wait states of code and of data"),
+        (["--interference", "tick"], "NAME=EVERY/COST"),
+        (["--interference", "tick=0/5"], "NAME=EVERY/COST"),
+        (["--mhz", "0"], "--mhz 0"),
+        (["--margin", "-1"], "--margin -1"),
+        (["--board", "nowhere"], "nowhere"),
+        (["--profile", "nowhere.json"], "nowhere.json: cannot be read"),
+    ],
+)
+def test_bad_input_is_one_line_and_2(syn, arguments, said):
+    status, out, err = syn("check", HELLO, *arguments)
+    assert status == 2 and said in err and len(err.strip().splitlines()) == 1 and not out
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", '{"syn_profile": 2}', '{"syn_profile": 1, "app": "hello", "where": "x", "frames": 1, "steps": {"wave": [{"name": "a"}]}}', "x"])
+def test_a_file_that_is_no_profile_is_refused(syn, tmp_path, text):
+    (tmp_path / "p.json").write_text(text)
+    status, _, err = syn("check", HELLO, "--profile", tmp_path / "p.json")
+    assert status == 2 and "is no profile" in err
+
+
+def test_the_profile_of_another_app_is_refused(syn, tmp_path):
+    (tmp_path / "p.json").write_text('{"syn_profile": 1, "app": "other", "where": "x", "frames": 1, "steps": {}}')
+    status, _, err = syn("check", HELLO, "--profile", tmp_path / "p.json")
+    assert status == 2 and 'a profile of app "other"' in err
