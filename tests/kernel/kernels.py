@@ -193,8 +193,8 @@ class World:
         self.memory = engine.array(u8, arena)
         for one in getattr(engine, "each", [engine]):
             one.board.now = 0  # engines are shared by tests: what another did to the clock is not this one's
-        board = getattr(getattr(engine, "board", None), "number", 0)
-        engine(kernel_boot, self.kernel, board)
+        self.board = getattr(getattr(engine, "board", None), "number", 0)
+        engine(kernel_boot, self.kernel, self.board)
         if up:
             assert self("kernel_init", self.memory, arena, scratch) == Status.OK
 

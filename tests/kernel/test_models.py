@@ -131,9 +131,9 @@ def test_defect_38_a_job_runs_on_its_own_model_or_not_at_all(w):
     assert w("model_load", a) == w("model_load", b) == Status.OK
     for pipe, handle in ((on_a, a), (on_b, b), (on_a, a)):
         assert ask(w, pipe) == Status.OK
-        assert w.kernel.npu.resident == handle  # swapped in on demand
+        assert w.kernel.npu.holds.places[0].model == handle  # swapped in on demand
     w("model_unload", a)
-    assert w.kernel.npu.resident == 0
+    assert w.kernel.npu.holds.places[0].model == 0
     assert ask(w, on_a) == Status.PERM and ask(w, on_b) == Status.OK
 
 

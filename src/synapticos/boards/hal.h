@@ -2,6 +2,7 @@
 #ifndef SYN_HAL_H
 #define SYN_HAL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -9,6 +10,8 @@
 #define HAL_NOENT (-2)
 #define HAL_IO (-5)
 #define HAL_INVAL (-22)
+#define HAL_BUSY (-16)
+#define HAL_INPROGRESS (-119)
 #define HAL_NOTSUP (-134)
 
 uint32_t hal_ticks(uint32_t board);
@@ -23,6 +26,10 @@ void hal_exit(uint32_t board, int32_t code);
 uint32_t hal_argument(uint32_t board, uint8_t *buffer, uint32_t n);
 int32_t hal_file_read(uint32_t board, const uint8_t *name, uint32_t at, uint8_t *data, uint32_t n);
 int32_t hal_file_write(uint32_t board, const uint8_t *name, uint32_t at, const uint8_t *data, uint32_t n);
+int32_t hal_npu_start(uint32_t board, uint32_t ticket, uint32_t ticks, const uint8_t *work, uint32_t n);
+int32_t hal_npu_status(uint32_t board, uint32_t ticket);
+void hal_npu_reset(uint32_t board);
+bool hal_npu_counts(uint32_t board);
 void hal_spend(uint32_t board, uint32_t ticks);
 void hal_interrupt_at(uint32_t board, uint32_t line, uint32_t ticks);
 

@@ -7,10 +7,11 @@ from synapticos.lang import *
 from synapticos.kernel import hal
 from synapticos.kernel.backend import NpuState
 from synapticos.kernel.bits import bit
-from synapticos.kernel.capacity import ACCELERATOR, COMPOSING, DEADLINES, HOST_STAGES, LATE_POLICIES, PROFILING, RELEASES
+from synapticos.kernel.capacity import ACCELERATOR, COMPOSING, DEADLINES, HOST_STAGES, LATE_POLICIES, OFFLOAD, PROFILING, RELEASES
 from synapticos.kernel.feed import release_over
 from synapticos.kernel.job import FREE_FRAME, HostWork, Job, JobDone, JobState, Late, Timed, job_finished
 from synapticos.kernel.kernel import Inside, Kernel
+from synapticos.kernel.offload import npu_leave
 from synapticos.kernel.pipeline import Pipeline, PipelineState
 from synapticos.kernel.profile import add_ticks
 from synapticos.kernel.region import REGION_INPUT
@@ -40,17 +41,28 @@ def advance(kernel: Kernel, job: Job, slot: u32, before: u32) -> None:
         job.times.stage[number] = spent
     if status != Status.OK:
         fail(kernel, job, slot, number, status)
-    elif HOST_STAGES != 0 and job.host == HostWork.WANTED:
-        state = hal.critical_enter(kernel.board)
-        if job.abort:
-            job.host = HostWork.NONE  # it stays RUNNING, and ends as it is picked
-        else:
-            job.state = JobState.WAITING
-            kernel.ready = kernel.ready & ~bit(slot)
-        hal.critical_exit(kernel.board, state)
+    elif (HOST_STAGES != 0 or OFFLOAD != 0) and job.host != HostWork.NONE:
+        wait(kernel, job, slot)
     elif job.stage == pipeline.count:
         delivered = deliver(kernel, job, slot)
         end_job(kernel, slot, delivered)
+
+
+@fn
+def wait(kernel: Kernel, job: Job, slot: u32) -> None:
+    """Somebody beside the kernel works for the job, or will: it is WAITING, unless that is over already."""
+    state = hal.critical_enter(kernel.board)
+    over = job.abort
+    if OFFLOAD != 0:
+        over = job.host != HostWork.AWAY and (over or (job.host == HostWork.LINE and kernel.npu.owner == 0))
+    if OFFLOAD != 0 and job.host == HostWork.BACK:
+        pass  # it stays RUNNING, and takes up what was done as it is picked
+    elif over:
+        job.host = HostWork.NONE  # it stays RUNNING, and ends, or tries again, as it is picked
+    else:
+        job.state = JobState.WAITING
+        kernel.ready = kernel.ready & ~bit(slot)
+    hal.critical_exit(kernel.board, state)
 
 
 @fn(inline=False)
@@ -202,8 +214,7 @@ def release_job(kernel: Kernel, job: Job, slot: u32) -> None:
     if kernel.current == slot + 1:
         kernel.current = 0
     if ACCELERATOR != 0 and job.holds_npu:
-        job.holds_npu = False
-        kernel.npu.state = NpuState.IDLE
+        npu_leave(kernel, job, NpuState.IDLE)
     if RELEASES != 0 and job.releaser != 0:
         release_over(kernel, job)
     kernel.regions.set(REGION_INPUT + slot, None, 0)

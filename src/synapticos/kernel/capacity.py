@@ -10,6 +10,7 @@ PIPELINE_CONFIG_BYTES = param(u32, 96, min=4, max=4096)  # a pipeline's copies o
 NPU_INPUT_BYTES = param(u32, 1024, min=1, max=1 << 20)  # what `npu_set_input` can copy
 NPU_OUTPUT_BYTES = param(u32, 256, min=4, max=1 << 20)  # what `npu_invoke` can keep
 NPU_MODEL_BYTES = param(u32, 450496, max=1 << 28)  # of one model: what a slot of the flash store holds
+RESIDENT_MODELS = param(u32, 1, min=1, max=16)  # at once on the accelerator, if its backend says that as many fit
 LAYER_TIMES = param(u32, 32, min=1, max=1024)  # layers that a trace keeps
 PROFILING = param(u32, 1, max=1)  # 0: no times are kept
 DEADLINE_ORDER = param(u32, 1, max=1)  # inside a class: 1 earliest deadline first, 0 first come, first served
@@ -23,6 +24,7 @@ MODEL_STATE = param(u32, 1, max=1)  # 0: no model keeps anything from run to run
 ACCELERATOR = param(u32, 1, max=1)  # 0: no backend holds one model at a time, or leaves outputs that it does not describe
 PARTS = param(u32, 1, max=1)  # 0: every pipeline has one source, or a model that takes several as they come
 FRONT_ENDS = param(u32, 1, max=1)  # 0: no pipeline makes features of sound
+OFFLOAD = param(u32, 0, max=1)  # 1: backends may work beside the processor
 DSP = param(u32, 1, max=1)  # 0: no accelerators for signal processing are tried at boot, and no calls to them
 GUARD = param(u32, 0, max=1)  # 1: what a stage or layer does wrong ends its own job; the board has to answer `guard_run`
 WATCHDOG_US = param(u32, 0)  # how long one stage, or one layer's rows, may take in a build with GUARD; 0: any time

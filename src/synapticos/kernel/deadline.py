@@ -69,7 +69,7 @@ def see_deadline(kernel: Kernel, job: Job, slot: u32) -> None:
                 ends = False
             elif job.state == JobState.QUEUED:
                 ends = job.late != Late.FINISH
-            elif job.state != JobState.WAITING or job.host == HostWork.WANTED:  # nobody outside works for it
+            elif job.state != JobState.WAITING or job.host == HostWork.WANTED or job.host == HostWork.LINE:  # nobody outside works for it
                 ends = job.late == Late.ABORT
             if LATE_POLICIES != 0 and ends:
                 expire(kernel, job, slot)

@@ -106,3 +106,29 @@ def guard_run(board: u32, work: Work, block: Ptr[u8], n: u32, limit_us: u32, fau
     on, only if it is not NONE.
     """
     ...
+
+
+@hal_function
+def npu_start(board: u32, ticket: u32, ticks: u32, work: Ptr[u8], n: u32) -> i32:
+    """The simulated accelerator begins `work` (`n` bytes, a `sim.SimWork`, copied), and will be at it for `ticks`, below 2^31.
+
+    0; a negative Status number: BUSY while it is at something, NOTSUP where there is none.
+    """
+    ...
+
+
+@hal_function
+def npu_status(board: u32, ticket: u32) -> i32:
+    """How the work of `ticket` goes: INPROGRESS, 0 once it is done, NOENT if it was never begun or reset; else its error."""
+    ...
+
+
+@hal_function
+def npu_reset(board: u32) -> None:
+    """It stops, and neither reads nor writes memory until it is started again."""
+
+
+@hal_function
+def npu_counts(board: u32) -> bool:
+    """Does it only keep the time? Then its driver does the work, once the time is over."""
+    ...

@@ -35,10 +35,15 @@ class JobState(u8, Enum):
 
 
 class HostWork(u8, Enum):
+    """Who works for a job beside the kernel: the host, or an accelerator."""
+
     NONE = 0
     WANTED = 1  # poll has said so, or will
     TAKEN = 2  # the host has the operands
     DONE = 3  # and posted the result
+    LINE = 4  # the accelerator works for another job
+    AWAY = 5  # the accelerator works for this one, and may write to its frame
+    BACK = 6  # and is done; the job's next step takes up what it left
 
 
 class FaultKind(u32, Enum):
@@ -150,7 +155,7 @@ class Job:
     stage: u8
     host: HostWork
     turn: u8  # which end of a planned frame the next buffer takes
-    holds_npu: bool  # in the middle of a model on an exclusive backend
+    holds_npu: bool  # the accelerator is its own
     detached: bool  # nobody will read it: free the slot when it ends
     abort: bool  # end it before its next step
     announced: bool  # its callback has returned

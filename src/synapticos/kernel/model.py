@@ -49,8 +49,9 @@ class Model:
     backend: u8
     state: ModelState
     crc_known: bool
-    exclusive: bool  # its backend holds one model at a time
-    reserved: Shaped[Array[u8], 3]
+    exclusive: bool  # its backend holds few models at a time
+    asynchronous: bool  # its backend works beside the processor
+    reserved: Shaped[Array[u8], 2]
 
 
 @struct
@@ -101,6 +102,7 @@ class Models:
                 model.backend = 0
                 model.crc_known = info.crc32 != 0
                 model.exclusive = True
+                model.asynchronous = False
                 model.state = ModelState.REGISTERED
                 return Status.OK, model.generation << 8 | (i + 1)
         return Status.NOMEM, 0

@@ -5,14 +5,16 @@ the one that the next job needs when that job gets there (`run.py`); others keep
 """
 
 from synapticos.lang import *
-from synapticos.kernel.backend import Caps, Need
-from synapticos.kernel.capacity import ACCELERATOR, MODEL_STATE
+from synapticos.kernel.backend import Caps, Need, NpuState
+from synapticos.kernel.capacity import ACCELERATOR, MODEL_STATE, OFFLOAD
 from synapticos.kernel.container import ModelMemory
 from synapticos.kernel.crc import crc32
 from synapticos.kernel.kernel import Kernel
 from synapticos.kernel.model import Model, ModelInfo, ModelState
-from synapticos.kernel.npu import BACKEND_CAPS, BACKEND_CLEAR, BACKEND_LOAD, BACKEND_NEED, npu_clear
+from synapticos.kernel.npu import BACKEND_CAPS, BACKEND_CLEAR, BACKEND_LOAD, BACKEND_NEED
+from synapticos.kernel.offload import npu_empty_place
 from synapticos.kernel.region import REGION_ARENA, REGION_MODEL
+from synapticos.kernel.residency import NOWHERE
 from synapticos.kernel.sched import sched_quiesce, sched_release
 from synapticos.kernel.status import Status
 from synapticos.kernel.tensor import STAGE_INPUTS, Lifetime
@@ -60,13 +62,6 @@ def model_is_loaded(kernel: Kernel, handle: u32) -> bool:
 
 
 @fn
-def backend_is_exclusive(backend: u32) -> bool:
-    caps = local(Caps)
-    BACKEND_CAPS[backend](caps)
-    return caps.exclusive
-
-
-@fn
 def model_set_payload(kernel: Kernel, handle: u32, region: u32, at: u32, bytes: u32, backend: u32) -> Status:
     """Attach what lies in a region as the model's payload, for `backend`; 0 bytes detaches it. Not while it is loaded.
 
@@ -86,8 +81,12 @@ def model_set_payload(kernel: Kernel, handle: u32, region: u32, at: u32, bytes: 
     model.bytes = bytes
     model.backend = u8(backend)
     model.exclusive = False
+    model.asynchronous = False
     if ACCELERATOR != 0:
-        model.exclusive = backend_is_exclusive(backend)
+        caps = local(Caps)
+        BACKEND_CAPS[backend](caps)
+        model.exclusive = caps.exclusive
+        model.asynchronous = OFFLOAD != 0 and caps.asynchronous
     return Status.OK
 
 
@@ -174,8 +173,12 @@ def load_payload(kernel: Kernel, model: Model, handle: u32) -> Status:
     if ACCELERATOR != 0 and model.exclusive:
         if not kernel.npu.initialised:
             return Status.PERM
-        npu_clear(kernel.npu)
-        kernel.npu.resident = handle
+        if OFFLOAD == 0 or not model.asynchronous:
+            place = npu_empty_place(kernel, model.backend)
+            if place == NOWHERE:
+                return Status.NOMEM
+            kernel.npu.holds.put(place, handle, 0)
+            kernel.npu.state = NpuState.IDLE
     return Status.OK
 
 
@@ -216,8 +219,7 @@ def model_clear_state(kernel: Kernel, handle: u32) -> Status:
 @fn
 def forget_payload(kernel: Kernel, handle: u32) -> None:
     """The accelerator no longer knows this model."""
-    if kernel.npu.resident == handle:
-        npu_clear(kernel.npu)
+    kernel.npu.holds.drop(handle)
 
 
 @fn
@@ -301,3 +303,40 @@ def model_swap(kernel: Kernel, old: u32, new: u32) -> Status:
         forget_payload(kernel, new)
     sched_release(kernel)
     return status
+
+
+@fn
+def model_pin(kernel: Kernel, handle: u32, pinned: bool) -> Status:
+    """Let a model keep its place on the accelerator from when it next runs, or no longer.
+
+    Returns OK; INVAL for a bad handle; NOTSUP if its backend holds any number of models; NOMEM if no place would be left
+    for the others, as where there is only one.
+    """
+    model = kernel.models.find(handle)
+    if model is None:
+        return Status.INVAL
+    if ACCELERATOR == 0 or not model.exclusive:
+        return Status.NOTSUP
+    if not pinned:
+        kernel.npu.holds.unpin(handle)
+        return Status.OK
+    caps = local(Caps)
+    BACKEND_CAPS[model.backend](caps)
+    if not kernel.npu.holds.pin(handle, caps.models):
+        return Status.NOMEM
+    return Status.OK
+
+
+@fn
+def model_loads(kernel: Kernel, handle: u32) -> tuple[Status, u32, u32]:
+    """How often the accelerator has taken in a model, and the ticks that this took (at most the largest u32), since boot.
+
+    Returns OK; INVAL for a bad handle.
+    """
+    model = kernel.models.find(handle)
+    if model is None:
+        return Status.INVAL, 0, 0
+    if ACCELERATOR == 0:
+        return Status.OK, 0, 0
+    loads = kernel.npu.holds.loads[(handle & 0xFF) - 1]
+    return Status.OK, loads.count, loads.ticks

@@ -32,7 +32,7 @@ BACKEND_CLEAR = table(ClearFn, [stub_clear], open=True)
 @fn
 def npu_clear(npu: Npu) -> None:
     """No model, no input, no output, IDLE."""
-    npu.resident = 0
+    npu.holds.clear()
     npu.model_bytes = 0
     npu.input_bytes = 0
     npu.output_bytes = 0
@@ -54,8 +54,11 @@ def npu_init(kernel: Kernel) -> Status:
 
 @fn
 def npu_deinit(kernel: Kernel) -> None:
-    """Down: no model, and nothing of the last one can be reached."""
+    """Down: no model, and nothing of the last one can be reached. Nothing happens while a job has the accelerator."""
+    if kernel.npu.owner != 0:
+        return
     npu_clear(kernel.npu)
+    kernel.npu.holds.pinned = 0
     kernel.npu.initialised = False
     kernel.regions.set(REGION_NPU, None, 0)
 

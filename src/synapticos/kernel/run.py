@@ -11,16 +11,18 @@ from synapticos.lang import *
 from synapticos.kernel import hal
 from synapticos.kernel.arena import HEADER, align_up, shape_bytes
 from synapticos.kernel.backend import Need, NpuState, StepRows
-from synapticos.kernel.capacity import ACCELERATOR, COMPOSING, GUARD, HOST_STAGES, PARTS, PLAIN_STAGES, PROFILING
+from synapticos.kernel.capacity import ACCELERATOR, COMPOSING, GUARD, HOST_STAGES, OFFLOAD, PARTS, PLAIN_STAGES, PROFILING
 from synapticos.kernel.container import ModelMemory
 from synapticos.kernel.guard import APP_STAGES, LayerWork, StageWork, guard_layer, guard_stage
 from synapticos.kernel.job import FREE_FRAME, HostWork, Job
 from synapticos.kernel.kernel import Kernel
 from synapticos.kernel.model import Model, ModelState
-from synapticos.kernel.npu import BACKEND_LOAD, BACKEND_NEED, BACKEND_OUTPUT, BACKEND_RUN, BACKEND_STEP, npu_clear
+from synapticos.kernel.npu import BACKEND_LOAD, BACKEND_NEED, BACKEND_OUTPUT, BACKEND_RUN, BACKEND_STEP
+from synapticos.kernel.offload import npu_empty_place, npu_give_back, npu_step, npu_take
 from synapticos.kernel.parts import has_parts, part_begin, part_buffer, part_ends, parts_join
 from synapticos.kernel.pipeline import MIN_BUFFER, Pipeline, Stage, StageKind
 from synapticos.kernel.region import REGION_ARENA, REGION_NONE, REGION_NPU, REGION_OUTPUT
+from synapticos.kernel.residency import NOWHERE
 from synapticos.kernel.stages.tables import BUILTINS, capacity
 from synapticos.kernel.status import Status
 from synapticos.kernel.tensor import MAX_DIMS, STAGE_INPUTS, DType, Lifetime, StageCall, Tensor, element_size
@@ -229,13 +231,17 @@ def bring_model(kernel: Kernel, model: Model, handle: u32) -> Status:
         return Status.OK
     if not npu.initialised or npu.state == NpuState.SUSPENDED:
         return Status.PERM
+    if OFFLOAD != 0 and model.asynchronous:
+        return Status.OK
     if npu.state == NpuState.BUSY:
         return Status.BUSY
     if model.bytes == 0:
-        if npu.resident != 0 or npu.model_bytes == 0 or npu.state != NpuState.IDLE:
+        if npu.model_bytes == 0 or npu.state != NpuState.IDLE:
             return Status.PERM
         return Status.OK
-    if npu.resident == handle and npu.state == NpuState.IDLE:
+    resident = npu.holds.find(handle)
+    if resident != NOWHERE and npu.state == NpuState.IDLE:
+        npu.holds.use(resident)
         return Status.OK
     data = kernel.regions.get(model.region, model.at, model.bytes)
     if data is None:
@@ -243,9 +249,14 @@ def bring_model(kernel: Kernel, model: Model, handle: u32) -> Status:
     m = local(ModelMemory)
     m.container = data
     m.container_bytes = model.bytes
+    before = hal.ticks(kernel.board)
     check(BACKEND_LOAD[model.backend](m))
-    npu_clear(npu)
-    npu.resident = handle
+    place = npu_empty_place(kernel, model.backend)
+    if place == NOWHERE:
+        return Status.NOMEM
+    after = hal.ticks(kernel.board)
+    npu.holds.put(place, handle, wrap(u32, after - before))
+    npu.state = NpuState.IDLE
     return Status.OK
 
 
@@ -323,9 +334,8 @@ def begin_model(kernel: Kernel, job: Job, stage: Stage, model: Model) -> Status:
     job.steps = need.steps
     job.step = 0
     job.row = 0
-    if ACCELERATOR != 0 and model.exclusive:
-        job.holds_npu = True
-        kernel.npu.state = NpuState.BUSY
+    if ACCELERATOR != 0 and model.exclusive and (OFFLOAD == 0 or not model.asynchronous):
+        ignore(npu_take(kernel, job))
     if PROFILING != 0:
         job.times.stage[job.stage] = 0
         kernel.profile.begin_layers(job.id)
@@ -352,10 +362,18 @@ def step_model(kernel: Kernel, job: Job, stage: Stage) -> Status:
     model = kernel.models.find(stage.number)
     if model is None:
         return Status.NOENT
+    if OFFLOAD != 0 and model.exclusive and not model.asynchronous and not job.holds_npu and kernel.npu.owner != 0:
+        job.host = HostWork.LINE
+        return Status.OK
     if job.frame_bytes == 0:
         check(begin_model(kernel, job, stage, model))
     m = local(ModelMemory)
     check(model_memory(kernel, job, model, m))
+    if OFFLOAD != 0 and model.asynchronous:
+        check(npu_step(kernel, job, model, stage.number, m))
+        if job.host != HostWork.NONE or job.step < job.steps:
+            return Status.OK
+        return end_model(kernel, job, model, m)
     if job.step < job.steps:
         rows = local(StepRows)
         BACKEND_STEP[model.backend](m, job.step, rows)
@@ -366,8 +384,7 @@ def step_model(kernel: Kernel, job: Job, stage: Stage) -> Status:
         status = run_rows(kernel, job, model, m, row, row_end)
         if status != Status.OK:
             if ACCELERATOR != 0 and job.holds_npu:
-                job.holds_npu = False
-                kernel.npu.state = NpuState.ERROR
+                npu_give_back(kernel, job, NpuState.ERROR)
             return status
         if row_end < rows.row_end:
             job.row = row_end
@@ -383,8 +400,7 @@ def step_model(kernel: Kernel, job: Job, stage: Stage) -> Status:
 def end_model(kernel: Kernel, job: Job, model: Model, m: ModelMemory) -> Status:
     """The model has run: its outputs are what the next stage gets."""
     if ACCELERATOR != 0 and job.holds_npu:
-        job.holds_npu = False
-        kernel.npu.state = NpuState.IDLE
+        npu_give_back(kernel, job, NpuState.IDLE)
     need = local(Need)
     BACKEND_NEED[model.backend](m, need)
     if need.outputs == 0 or need.outputs > STAGE_INPUTS:

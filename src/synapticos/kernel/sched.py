@@ -11,8 +11,9 @@ and the other has a frame of its own.
 from synapticos.lang import *
 from synapticos.kernel import hal
 from synapticos.kernel.advance import CALLBACKS, CallbackFn, advance, free_slot, release_job, take_host_stage  # noqa: F401
+from synapticos.kernel.backend import NpuWork
 from synapticos.kernel.bits import bit
-from synapticos.kernel.capacity import DEADLINES, GUARD, HOST_STAGES, LATE_POLICIES, MAX_JOBS, PROFILING, RELEASES
+from synapticos.kernel.capacity import DEADLINES, GUARD, HOST_STAGES, LATE_POLICIES, MAX_JOBS, OFFLOAD, PROFILING, RELEASES
 from synapticos.kernel.clock import Clock
 from synapticos.kernel.deadline import begin_deadline, see_late, skip
 from synapticos.kernel.due import release_due
@@ -20,6 +21,7 @@ from synapticos.kernel.job import (
     Fault, HostWork, Job, JobState, Late, goes_before, job_begun, job_finished,
 )  # fmt: skip
 from synapticos.kernel.kernel import Inside, Kernel
+from synapticos.kernel.offload import npu_look
 from synapticos.kernel.pipeline import PipelineState
 from synapticos.kernel.run import fill_call
 from synapticos.kernel.status import Status
@@ -63,6 +65,8 @@ def kernel_poll(kernel: Kernel) -> tuple[Poll, u32]:
         return Poll.BUSY, 0
     now = hal.ticks(kernel.board)
     kernel.clock.update(now)
+    if OFFLOAD != 0 and kernel.npu.work != NpuWork.NOTHING:
+        npu_look(kernel)
     if RELEASES != 0:
         releases = kernel.releases
         if releases.due_ticks <= kernel.clock.ticks or releases.stirred != 0 or releases.fed != 0:
@@ -344,7 +348,7 @@ def infer_abort(kernel: Kernel, id: u32) -> Status:
         else:
             status = Status.OK
             job.abort = True
-            if job.state == JobState.WAITING and job.host == HostWork.WANTED:
+            if job.state == JobState.WAITING and (job.host == HostWork.WANTED or job.host == HostWork.LINE):
                 job.host = HostWork.NONE
                 job.state = JobState.SUSPENDED
                 kernel.ready = kernel.ready | bit(slot)

@@ -1,6 +1,7 @@
 /* The board of a chip that only executes functions for a test: no startup, no devices. The host that calls the
    functions moves time, takes the console and is told of a panic by a breakpoint. */
 #include "../hal.h"
+#include "../counting.h"
 #include "../virtual.h"
 
 enum { CONSOLE = 65536 };
@@ -15,6 +16,7 @@ uint8_t bare_argument[256];
 volatile uint32_t bare_argument_bytes;
 virtual_line bare_lines[VIRTUAL_LINES];
 volatile uint32_t bare_fault[FAULT_WORDS]; /* as the host has found it */
+volatile counting_npu bare_npu;
 
 uint32_t hal_ticks(uint32_t board) {
     (void)board;
@@ -143,6 +145,25 @@ uint32_t hal_guard_run(uint32_t board, void (*work)(uint8_t *), uint8_t *block, 
         for (uint32_t i = 0; i < FAULT_WORDS; i++)
             fault[i] = bare_fault[i];
     return kind;
+}
+
+int32_t hal_npu_start(uint32_t board, uint32_t ticket, uint32_t ticks, const uint8_t *work, uint32_t n) {
+    (void)work, (void)n;
+    return counting_start(&bare_npu, hal_ticks(board), ticket, ticks);
+}
+
+int32_t hal_npu_status(uint32_t board, uint32_t ticket) {
+    return counting_status(&bare_npu, hal_ticks(board), ticket);
+}
+
+void hal_npu_reset(uint32_t board) {
+    (void)board;
+    bare_npu.started = 0;
+}
+
+bool hal_npu_counts(uint32_t board) {
+    (void)board;
+    return true;
 }
 
 void syn_panic(uint32_t file, uint32_t line) {

@@ -13,7 +13,7 @@ from typing import Any
 
 from synapticos.boards.board import HERE
 
-NOENT, IO = -2, -5  # of kernel/status.py, which is above this folder
+NOENT, IO, BUSY, INPROGRESS = -2, -5, -16, -119  # of kernel/status.py, which is above this folder
 CHECK = 2  # of kernel/job.py's FaultKind
 TICK_RATE = 1_000_000
 LINES = 4  # interrupts that devices which are not there can make
@@ -25,6 +25,7 @@ void host_close(uint32_t board);
 void host_clock(uint32_t board, uint32_t real, uint32_t rate);
 void host_set_ticks(uint32_t board, uint32_t ticks);
 void host_interrupt(uint32_t board, uint32_t line, void *handler, void *block);
+void host_npu(uint32_t board, uint32_t lost, int32_t fails);
 uint32_t host_take_console(uint32_t board, uint8_t *text, uint32_t n);
 void host_set_argument(uint32_t board, const uint8_t *text, uint32_t n);
 void host_set_folder(uint32_t board, const char *folder);
@@ -89,6 +90,8 @@ class HostBoard:
         self.fail: dict[str, int] = {}
         self.due: list[int | None] = [None] * LINES  # when each interrupt comes, in ticks
         self.handlers: list[Any] = [None] * LINES  # and what it calls, without arguments
+        self.npu: tuple[int, int, int] | None = None  # what the accelerator is at: ticket, since, ticks
+        self.npu_ends: int | None = 0  # how its work ends; None: never
         self._lock = threading.RLock()
         self._woken = threading.Event()
         self._held = threading.local()
@@ -210,7 +213,30 @@ class HostBoard:
         ahead = (ticks - self.now) & 0xFFFFFFFF
         self.due[line % LINES] = self.now + (ahead if ahead < 1 << 31 else 0)
 
+    def npu_start(self, board: int, ticket: int, ticks: int, work: Any, n: int) -> int:
+        _bytes(work, n, "npu_start")
+        if self.npu is not None and self.npu_status(board, self.npu[0]) == INPROGRESS:
+            return BUSY
+        self.npu = (ticket, self.ticks(board), ticks)
+        return 0
+
+    def npu_status(self, board: int, ticket: int) -> int:
+        if self.npu is None or self.npu[0] != ticket:
+            return NOENT
+        passed = (self.ticks(board) - self.npu[1]) & 0xFFFFFFFF
+        return INPROGRESS if self.npu_ends is None or passed < self.npu[2] else self.npu_ends
+
+    def npu_reset(self, board: int) -> None:
+        self.npu = None
+
+    def npu_counts(self, board: int) -> bool:
+        return True
+
     # What the host calls ---------------------------------------------------------------------------------------------
+
+    def set_npu(self, ends: int | None = 0) -> None:
+        """How the accelerator's work ends from now on: a Status number, or never."""
+        self.npu_ends = ends
 
     def advance(self, ticks: int) -> None:
         """Let virtual time pass, without interrupts."""
@@ -277,6 +303,10 @@ class NativeBoard:
     def interrupt(self, line: int, handler: Any, block: Any) -> None:
         """What an interrupt calls: an address of C, and what it is given."""
         self._lib.host_interrupt(self.number, line, handler, block)
+
+    def set_npu(self, ends: int | None = 0) -> None:
+        """How the accelerator's work ends from now on: a Status number, or never."""
+        self._lib.host_npu(self.number, int(ends is None), ends or 0)
 
     def take_console(self) -> bytes:
         """The text written since the last time."""

@@ -3,6 +3,7 @@
    Time is virtual and moves when the host moves it, or is the machine's own in microseconds. The console goes into a
    buffer that the host takes. A critical section is a spin lock, since any thread may call in. */
 #include "../hal.h"
+#include "../counting.h"
 #include "../virtual.h"
 #include <stdio.h>
 #include <string.h>
@@ -19,6 +20,7 @@ typedef struct {
     uint32_t alarm; /* ticks at which the next idle ends */
     uint32_t alarmed;
     virtual_line lines[VIRTUAL_LINES];
+    counting_npu npu;
     void *owner; /* of the critical section: something of its thread's, or null */
     uint32_t lock; /* of the console */
     uint32_t console_used;
@@ -37,6 +39,7 @@ void host_close(uint32_t board);
 void host_clock(uint32_t board, uint32_t real, uint32_t rate);
 void host_set_ticks(uint32_t board, uint32_t ticks);
 void host_interrupt(uint32_t board, uint32_t line, void (*handler)(void *), void *block);
+void host_npu(uint32_t board, uint32_t lost, int32_t fails);
 uint32_t host_take_console(uint32_t board, uint8_t *text, uint32_t n);
 void host_set_argument(uint32_t board, const uint8_t *text, uint32_t n);
 void host_set_folder(uint32_t board, const char *folder);
@@ -79,6 +82,7 @@ int32_t host_open(void) {
         b->owner = NULL;
         b->folder[0] = 0;
         memset(b->lines, 0, sizeof b->lines);
+        memset(&b->npu, 0, sizeof b->npu);
         return (int32_t)i;
     }
     return -1;
@@ -103,6 +107,12 @@ void host_interrupt(uint32_t board, uint32_t line, void (*handler)(void *), void
     l->armed = 0;
     l->handler = handler;
     l->block = block;
+}
+
+/* How the accelerator's work ends from now on: never, or so. */
+void host_npu(uint32_t board, uint32_t lost, int32_t fails) {
+    get(board)->npu.lost = lost;
+    get(board)->npu.fails = fails;
 }
 
 /* Move up to `n` bytes of text out of the console: how many. Call again while it gives `n`. */
@@ -289,6 +299,24 @@ uint32_t hal_guard_run(uint32_t board, void (*work)(uint8_t *), uint8_t *block, 
         return FAULT_CHECK;
     }
     return FAULT_NONE;
+}
+
+int32_t hal_npu_start(uint32_t board, uint32_t ticket, uint32_t ticks, const uint8_t *work, uint32_t n) {
+    (void)work, (void)n;
+    return counting_start(&get(board)->npu, hal_ticks(board), ticket, ticks);
+}
+
+int32_t hal_npu_status(uint32_t board, uint32_t ticket) {
+    return counting_status(&get(board)->npu, hal_ticks(board), ticket);
+}
+
+void hal_npu_reset(uint32_t board) {
+    get(board)->npu.started = 0;
+}
+
+bool hal_npu_counts(uint32_t board) {
+    (void)board;
+    return true;
 }
 
 uint32_t hal_argument(uint32_t board, uint8_t *buffer, uint32_t n) {
