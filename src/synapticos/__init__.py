@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from synapticos.kernel.fmath import f32_log as log  # noqa: F401
     from synapticos.kernel.fmath import f32_sqrt as sqrt  # noqa: F401
     from synapticos.kernel.stages.features import librosa as librosa
+    from synapticos.kernel.stages.micro import micro_frontend as micro_frontend
     from synapticos.kernel.status import Status as Status
     from synapticos.kernel.tensor import Tensor as Tensor
     from synapticos.lang import Array as Array
@@ -54,6 +55,7 @@ _WHERE = {
     "synapticos.errors": ("UserError", "KernelError"),
     "synapticos.kernel.fmath": ("exp", "log", "sqrt"),
     "synapticos.kernel.stages.features": ("librosa",),
+    "synapticos.kernel.stages.micro": ("micro_frontend",),
     "synapticos.kernel.status": ("Status",),
     "synapticos.kernel.tensor": ("Tensor",),
     "synapticos.lang": (

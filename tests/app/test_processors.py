@@ -146,6 +146,25 @@ def test_a_description_that_differs_is_refused_with_its_field(app, tmp_path):
     refused("same_32.features.json: is no description of features", app.pipeline("e", mic).features, app.model(file, name="third"))
 
 
+def test_a_micro_front_end_travels_with_its_model_and_knows_its_rows(app, tmp_path):
+    file = same(tmp_path, (120,), 0.1)
+    mic = app.frames("mic", (1, 480), "int16")
+    write_features(file, syn.micro_frontend())
+    assert read_features(file) == syn.micro_frontend()
+    model = app.model(file)
+    assert [step.name for step in app.pipeline("a", mic).features(model).steps] == ["micro_features", "quantize"]
+    assert app.pipeline("b", mic).features(description=syn.micro_frontend()).specs[0].shape == (3, 40)
+    assert app.pipeline("c", mic).features(description=syn.micro_frontend(filters=20), rows=49).specs[0].shape == (49, 20)
+    refused("differ in filters: 40, 20", app.pipeline("d", mic).features, model, syn.micro_frontend(filters=20))
+    refused("differ in kind: micro, mel", app.pipeline("e", mic).features, model, syn.librosa())
+    refused("takes samples of 16 bits", app.pipeline("f", app.frames("g", (480,), "float32")).features, model)
+    refused("rows is a whole number", app.pipeline("h", mic).features, model, rows=0)
+    refused("filters is from 1 to 128", app.pipeline("i", mic).features, None, syn.micro_frontend(filters=0))
+    refused("is no description of features", app.pipeline("j", mic).features, None, "micro")
+    file.with_suffix(".features.json").write_text('{"kind": "micro"}')
+    refused("a micro front end has rate, window_ms", app.pipeline("k", mic).features, app.model(file, name="other"))
+
+
 def test_what_cannot_be_heard_is_refused(app):
     def features(shape, dtype, description, **more):
         source = app.frames(f"s{len(app.sources)}", shape, dtype)

@@ -12,7 +12,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, TypeVar
 
-from synapticos.app import sources
+from synapticos.app import sound, sources
 from synapticos.app.model import ModelFile
 from synapticos.app.spec import Spec
 from synapticos.app.stage import HostStage, Stage
@@ -179,8 +179,9 @@ class Pipeline:
         self, model: ModelFile | None = None, description: dict[str, Any] | None = None, *, rows: int | None = None
     ) -> "Pipeline":
         """Sound to the features that `model` was trained on, and to its int8 if it takes that. With `rows`, of a stream:
-        what came since the last time goes in, the latest `rows` frames come out."""
-        name = "features" if rows is None else "stream_features"
+        what came since the last time goes in, the latest `rows` frames come out. A micro front end always is of a stream;
+        its rows are as many as the model takes, unless said otherwise."""
+        name = sound.stage_of(self.name, model, description, rows)
         self._builtin(name, model=model, description=description, rows=rows)
         return self.quantize(model) if model is not None and model.input.dtype == "int8" else self
 

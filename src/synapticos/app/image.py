@@ -273,7 +273,7 @@ class _Writer:
             number = KINDS[step.name]
             row |= {"kind": rows.ROW_BUILTIN, "number": number}
             if step.config is not None:
-                config: Any = lang.pack(ROWS[number].config, **step.config)
+                config: Any = step.config if isinstance(step.config, bytes) else lang.pack(ROWS[number].config, **step.config)
                 row |= self.config(config)
                 row["state_bytes"] = state_size(number, config, len(config))
                 self.scratch = max(self.scratch, scratch_size(number, config, len(config)))

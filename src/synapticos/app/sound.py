@@ -1,5 +1,7 @@
 """Sound on its way into a network: the description of its features, which travels with the model's file.
 
+There are two kinds, what `syn.librosa` describes and the micro front ends of `syn.micro_frontend`.
+
 A network hears only what it was trained on. `person.tflite` may have `person.features.json` beside it, and an app may
 state what it thinks; where two descriptions differ, the field that differs is named.
 """
@@ -9,6 +11,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+from synapticos.app.model import ModelFile
 from synapticos.app.spec import Spec
 from synapticos.errors import UserError
 from synapticos.kernel.stages.features import (
@@ -19,6 +22,7 @@ from synapticos.kernel.stages.features import (
     feature_width,
     is_features,
 )
+from synapticos.kernel.stages.micro import micro_bytes
 from synapticos.kernel.stages.stream import is_stream
 from synapticos.lang import pack
 
@@ -30,9 +34,24 @@ def beside(model: Path) -> Path:
     return model.with_suffix(".features.json")
 
 
+def is_micro(description: Description) -> bool:
+    """A micro front end (`syn.micro_frontend`), not what `syn.librosa` gives."""
+    return "kind" in description
+
+
+def _refuse_wrong(description: Description) -> None:
+    """ValueError, KeyError, TypeError or AttributeError for what describes nothing."""
+    if is_micro(description):
+        micro_bytes(description, 1)
+    else:
+        pack(FeatureConfig, **description)
+
+
 def write_features(model: Path, description: Description) -> None:
     """Store a description beside its model, in words."""
-    words = {name: WORDS[name][value] if name in WORDS else value for name, value in description.items()}
+    words = description
+    if not is_micro(description):
+        words = {name: WORDS[name][value] if name in WORDS else value for name, value in description.items()}
     beside(model).write_text(json.dumps(words, indent=1) + "\n")
 
 
@@ -42,9 +61,10 @@ def read_features(model: Path) -> Description | None:
     if not file.is_file():
         return None
     try:
-        words = json.loads(file.read_text())
-        description = {n: WORDS[n].index(v) if n in WORDS else v for n, v in words.items()}
-        pack(FeatureConfig, **description)
+        description: Description = json.loads(file.read_text())
+        if not is_micro(description):
+            description = {n: WORDS[n].index(v) if n in WORDS else v for n, v in description.items()}
+        _refuse_wrong(description)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{file}: is no description of features: {error}") from None
     return description
@@ -55,20 +75,41 @@ def agree(where: str, one: tuple[str, Description | None], other: tuple[str, Des
     (a_name, a), (b_name, b) = one, other
     if a is None or b is None:
         return a or b
-    found = differences(pack(FeatureConfig, **a), pack(FeatureConfig, **b))
+    if is_micro(a) and is_micro(b):
+        found = [f"{name}: {a[name]}, {b.get(name)}" for name in a if a[name] != b.get(name)]
+    elif is_micro(a) or is_micro(b):
+        found = [f"kind: {', '.join(d.get('kind', 'mel') for d in (a, b))}"]
+    else:
+        found = differences(pack(FeatureConfig, **a), pack(FeatureConfig, **b))
     if found:
         raise UserError(f"{where}: {a_name} and {b_name} differ in {'; '.join(found)}")
     return a
 
 
-def _description(where: str, given: dict[str, Any]) -> Description:
-    model, stated = given["model"], given["description"]
+def stage_of(pipeline: str, model: Any, stated: Description | None, rows: int | None) -> str:
+    """Which processor makes the features that are asked for."""
+    where = f'pipeline "{pipeline}": features'
+    if model is not None and not isinstance(model, ModelFile):
+        return "features"  # which is refused as no model
+    if is_micro(_agreed(where, model, stated)):
+        return "micro_features"
+    return "features" if rows is None else "stream_features"
+
+
+def _agreed(where: str, model: Any, stated: Description | None) -> Description:
+    if stated is not None and not isinstance(stated, dict):
+        raise UserError(f"{where}: {stated!r} is no description of features, like syn.librosa(...)")
     own = model.front_end if model is not None else None
     description = agree(where, (f'model "{getattr(model, "name", "")}"', own), ("the pipeline", stated))
     if description is None:
         raise UserError(f"{where}: how was the model trained? app.model(..., features=syn.librosa(...)), or a file {beside(Path('MODEL')).name}")
+    return description
+
+
+def _description(where: str, given: dict[str, Any]) -> Description:
+    description = _agreed(where, given["model"], given["description"])
     try:
-        pack(FeatureConfig, **description)
+        _refuse_wrong(description)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{where}: {description!r} is no description of features, like syn.librosa(...): {error}") from None
     return description
@@ -92,15 +133,34 @@ def features(where: str, x: Spec, given: dict[str, Any]) -> tuple[Spec, dict[str
     return _shaped(given["model"], frames, e(feature_width, config)), description
 
 
+def micro_features(where: str, x: Spec, given: dict[str, Any]) -> tuple[Spec, bytes]:
+    """Of a stream, by a micro front end: x is what came since the last time."""
+    n = _samples(where, x)
+    if x.dtype != "int16":
+        raise UserError(f"{where}: a micro front end takes samples of 16 bits, the step before gives {x}")
+    description, rows, model = _description(where, given), _rows(where, given), given["model"]
+    filters = description["filters"]
+    if rows is None:  # as many as the model takes, or as new samples make
+        rows = prod(model.input.shape) // filters if model is not None else n * 1000 // (description["rate"] * description["step_ms"])
+    return _shaped(model, max(rows, 1), filters), micro_bytes(description, max(rows, 1))
+
+
+def _rows(where: str, given: dict[str, Any]) -> int | None:
+    rows = given["rows"]
+    if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or not 1 <= rows <= 4096):
+        raise UserError(f"{where}: rows is a whole number from 1 to 4096, not {rows!r}")
+    return rows
+
+
 def stream_features(where: str, x: Spec, given: dict[str, Any]) -> tuple[Spec, dict[str, Any]]:
     """Of a stream: x is what came since the last time."""
     _samples(where, x)
-    description, rows = _description(where, given), given["rows"]
+    description = _description(where, given)
     e, config = _on_engine(description)
     if not e(is_stream, config):
         raise UserError(f"{where}: a stream has no end: its frames are not padded (center=False) and its range is not limited (top_db=None)")
-    if isinstance(rows, bool) or not isinstance(rows, int) or not 1 <= rows <= 4096:
-        raise UserError(f"{where}: rows is a whole number from 1 to 4096, not {rows!r}")
+    rows = _rows(where, given)
+    assert rows is not None  # else these are the features of a clip
     return _shaped(given["model"], rows, e(feature_width, config)), {"features": pack(FeatureConfig, **description), "rows": rows}
 
 

@@ -18,7 +18,7 @@ class Step:
     name: str  # of the model, the processor, the function or the source
     inputs: tuple[Spec, ...]
     outputs: tuple[Spec, ...]
-    config: dict[str, Any] | None = None  # a built-in's, field by field
+    config: dict[str, Any] | bytes | None = None  # a built-in's, field by field, or packed
     model: ModelFile | None = None
     binding: Binding | None = None
     host: HostStage | None = None
@@ -219,7 +219,7 @@ def _encode(where: str, x: Spec, given: dict[str, Any]) -> tuple[Spec, dict[str,
     return pictures.encode(where, x, given)
 
 
-BUILTINS: dict[str, Callable[[str, Spec, dict[str, Any]], tuple[Spec, dict[str, Any] | None]]] = {
+BUILTINS: dict[str, Callable[[str, Spec, dict[str, Any]], tuple[Spec, dict[str, Any] | bytes | None]]] = {
     "fit": _fit,
     "resize": _resize,
     "normalize": _normalize,
@@ -236,4 +236,5 @@ BUILTINS: dict[str, Callable[[str, Spec, dict[str, Any]], tuple[Spec, dict[str, 
     "map_boxes": pictures.map_boxes,
     "features": sound.features,
     "stream_features": sound.stream_features,
+    "micro_features": sound.micro_features,
 }

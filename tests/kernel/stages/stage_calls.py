@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from synapticos.kernel.stages.micro import micro_bytes, micro_frontend
 from synapticos.kernel.stages.tables import BUILTINS, KINDS, ROWS, capacity, check_config, config_size, scratch_size, state_size
 from synapticos.kernel.status import Status
 from synapticos.kernel.tensor import DType, StageCall, Tensor
@@ -60,6 +61,8 @@ class Result(NamedTuple):
 
 
 def config_bytes(name: str, **fields: Any) -> bytes:
+    if name == "micro_features":  # tables follow its struct
+        return micro_bytes(micro_frontend(**{n: v for n, v in fields.items() if n != "rows"}), fields["rows"])
     return pack(ROWS[KINDS[name]].config, **fields)
 
 

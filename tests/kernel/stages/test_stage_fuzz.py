@@ -4,7 +4,7 @@ import struct
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from stage_calls import KINDS, ROWS, capacity, check_config, run_stage
+from stage_calls import KINDS, ROWS, capacity, check_config, config_bytes, run_stage
 
 from synapticos.kernel.stages.features import FeatureConfig, published
 from synapticos.kernel.status import Status
@@ -25,6 +25,7 @@ GOOD = {
     "scale": dict(w=3, h=2, coordinates=1, fit=2), "map_boxes": dict(scale_x=3e38, scale_y=-2, offset_x=-3e38, width=9, height=1),
     "colour": dict(source=1), "normalize_quantize": dict(channels=3, mean=[1e30, 2, 3, 4], std=[1e-40, 1, -2, 3], scale=1e-40, zero_point=7),
     "features": dict(published(8000, 8, 3, 2), hop=3, placing=3), "stream_features": dict(features=pack(FeatureConfig, **published(8000, 8, 3, 2)), rows=2), "suppress": dict(max_boxes=5, method=2, sigma=1e-40, any_class=1),
+    "micro_features": dict(rate=2000, window_ms=4, step_ms=2, filters=3, low_hz=100, high_hz=900, rows=2),
 }  # fmt: skip
 
 
@@ -35,7 +36,7 @@ def calls(draw):
     n = sizeof(config) if config else 0
     given = draw(st.none() if n == 0 else st.lists(reals | words, min_size=n // 4 + 1, max_size=n // 4 + 1).map(lambda c: b"".join(c)[:n]))
     if config and draw(st.booleans()):
-        given = pack(config, **GOOD[ROWS[kind].name])
+        given = config_bytes(ROWS[kind].name, **GOOD[ROWS[kind].name])
     data = draw(chunks)
     shape = draw(st.lists(sizes, min_size=4, max_size=4))
     size = draw(st.integers(0, len(data)))

@@ -36,7 +36,7 @@ def room(e, kind, array, config=None, **declared):
 
 
 def test_numbers_names_and_constants_agree():
-    assert STAGE_NAMES == list(KINDS) == "resize normalize quantize dequantize softmax argmax top_k nms fit mfcc scale map_boxes colour normalize_quantize features suppress stream_features".split()
+    assert STAGE_NAMES == list(KINDS) == "resize normalize quantize dequantize softmax argmax top_k nms fit mfcc scale map_boxes colour normalize_quantize features suppress stream_features micro_features".split()
     for name, number in KINDS.items():
         assert getattr(tables, f"KIND_{name.upper()}") == number
 
@@ -68,6 +68,8 @@ def test_numbers_names_and_constants_agree():
         ("features", np.zeros(600, np.float32), published(), 80),
         ("stream_features", np.zeros(5, np.int16), dict(features=PUBLISHED, rows=3), 120),
         ("suppress", np.zeros((5, 6), np.float32), dict(max_boxes=1), 120),
+        ("micro_features", np.zeros(5, np.int16), dict(rows=3), 480),
+        ("micro_features", np.zeros(5, np.int16), dict(rows=0), 64),
         ("features", np.zeros(600, np.int16), librosa(), 4 * 13 * 4),
         ("features", np.zeros(600, np.float32), {**published(), "hop": 0}, 9600),
     ],
@@ -98,7 +100,7 @@ GOOD = {
     "mfcc": dict(sample_rate_hz=1, frame_len=8, num_mel=1, num_coeffs=1), "scale": dict(w=1, h=1),
     "map_boxes": dict(), "colour": dict(), "normalize_quantize": dict(channels=1, std=[1], scale=1),
     "features": published(), "suppress": dict(max_boxes=1),
-    "stream_features": dict(features=PUBLISHED, rows=4096),
+    "stream_features": dict(features=PUBLISHED, rows=4096), "micro_features": dict(rows=4096),
 }  # fmt: skip
 BAD = {
     "resize": [dict(w=1)], "normalize": [dict(channels=1), dict(std=[1] * 4, channels=5)], "quantize": [dict(), dict(scale=float("nan"))],
@@ -112,6 +114,7 @@ BAD = {
                  dict(max_boxes=1, method=2), dict(max_boxes=1, sigma=float("nan"))],
     "features": [dict(), {**published(), "hop": 0}], "map_boxes": [dict(scale_x=float("inf")), dict(height=-1.0)],
     "colour": [dict(source=8), dict(target=3), dict(video=2, source=6), dict(video=1, source=1), dict(roi=pack(Rect, h=1)), dict(roi=pack(Rect, x=1))],
+    "micro_features": [dict(rows=0), dict(rows=4097)],
     "normalize_quantize": [dict(), {**GOOD["normalize_quantize"], "scale": 0}, {**GOOD["normalize_quantize"], "channels": 5}],
 }  # fmt: skip
 

@@ -78,17 +78,12 @@ def bank_validate(check: LayerCheck) -> Status:
 
 
 @fn
-def bank_run(call: LayerCall) -> Status:
-    p = view(BankParams, call.params)
-    x = view(u32, call.data[0])
-    w = view(u16, call.data[1])
-    u = view(u16, call.data[2])
-    starts = view(u16, call.data[3])
-    weight_starts = view(u16, call.data[4])
-    widths = view(u16, call.data[5])
-    y = view(u64, call.data[6])
+def bank_sums(
+    x: Ptr[u32], w: Ptr[u16], u: Ptr[u16], starts: Ptr[u16], weight_starts: Ptr[u16], widths: Ptr[u16], channels: u32, y: Ptr[u64]
+) -> None:
+    """BANK."""
     carried: u64 = 0
-    for i in range(p.channels + 1):
+    for i in range(channels + 1):
         band = carried
         carried = 0
         for j in range(u32(widths[i])):
@@ -97,6 +92,21 @@ def bank_run(call: LayerCall) -> Status:
             carried = wrap(u64, carried + value * u[u32(weight_starts[i]) + j])
         if i > 0:
             y[i - 1] = band
+
+
+@fn
+def bank_run(call: LayerCall) -> Status:
+    p = view(BankParams, call.params)
+    bank_sums(
+        view(u32, call.data[0]),
+        view(u16, call.data[1]),
+        view(u16, call.data[2]),
+        view(u16, call.data[3]),
+        view(u16, call.data[4]),
+        view(u16, call.data[5]),
+        p.channels,
+        view(u64, call.data[6]),
+    )
     return Status.OK
 
 
@@ -161,12 +171,8 @@ def bank_subtract_validate(check: LayerCheck) -> Status:
 
 
 @fn
-def bank_subtract_run(call: LayerCall) -> Status:
-    p = view(BankParams, call.params)
-    x = view(u32, call.data[0])
-    y = view(u32, call.data[1])
-    shown = view(u32, call.data[2])
-    noise = view(u32, call.data[3])
+def bank_subtract(p: BankParams, x: Ptr[u32], noise: Ptr[u32], y: Ptr[u32]) -> None:
+    """SUBTRACT, in place too."""
     for i in range(p.channels):
         odd = i & 1
         scaled = wrap(u32, x[i] << p.shift)
@@ -178,7 +184,14 @@ def bank_subtract_run(call: LayerCall) -> Status:
                 noise[i] = estimate
         least = wrap(u32, (u64(x[i]) * p.least) >> p.scale_bits)
         y[i] = max((scaled - estimate) >> p.shift, least)
-        shown[i] = noise[i]
+
+
+@fn
+def bank_subtract_run(call: LayerCall) -> Status:
+    p = view(BankParams, call.params)
+    noise = view(u32, call.data[3])
+    bank_subtract(p, view(u32, call.data[0]), noise, view(u32, call.data[1]))
+    move(view(u32, call.data[2]), noise, p.channels)
     return Status.OK
 
 
@@ -217,20 +230,23 @@ def bank_gain(x: u32, table: Ptr[i16]) -> i16:
 
 
 @fn
-def bank_pcan_run(call: LayerCall) -> Status:
-    p = view(BankParams, call.params)
-    x = view(u32, call.data[0])
-    noise = view(u32, call.data[1])
-    table = view(i16, call.data[2])
-    y = view(u32, call.data[3])
-    for i in range(p.channels):
+def bank_pcan(x: Ptr[u32], noise: Ptr[u32], table: Ptr[i16], shift: u32, channels: u32, y: Ptr[u32]) -> None:
+    """PCAN, in place too; shift is at most 31."""
+    for i in range(channels):
         gain = wrap(u32, i32(bank_gain(noise[i], table)))
-        ratio = wrap(u32, wrap(u64, u64(x[i]) * gain) >> p.shift)
+        ratio = wrap(u32, wrap(u64, u64(x[i]) * gain) >> shift)
         # The ratio has 12 bits below the point, the result 6: r**2 / 4 below 2, r - 1 above.
         if ratio < 8192:
             y[i] = (ratio * ratio) >> 20
         else:
             y[i] = (ratio >> 6) - 64
+
+
+@fn
+def bank_pcan_run(call: LayerCall) -> Status:
+    p = view(BankParams, call.params)
+    x = view(u32, call.data[0])
+    bank_pcan(x, view(u32, call.data[1]), view(i16, call.data[2]), p.shift, p.channels, view(u32, call.data[3]))
     return Status.OK
 
 

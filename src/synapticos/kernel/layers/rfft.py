@@ -137,19 +137,14 @@ def radix_4(v: Ptr[i16], turn: Ptr[i16], m: u32, step: u32) -> None:
 
 
 @fn
-def rfft_run(call: LayerCall) -> Status:
-    p = view(RfftParams, call.params)
-    n = p.pairs
-    x = view(i16, call.data[0])
-    order = view(u16, call.data[1])
-    turn = view(i16, call.data[2])
-    unfold = view(i16, call.data[3])
-    y = view(i16, call.data[4])
-    v = view(i16, call.scratch)
+def rfft_i16(
+    x: Ptr[i16], samples: u32, n: u32, order: Ptr[u16], turn: Ptr[i16], unfold: Ptr[i16], v: Ptr[i16], y: Ptr[i16]
+) -> None:
+    """The formula above for n = N/2 pairs, with the scratch in v."""
     for i in range(2 * n):
         at = u32(order[i // 2]) * 2 + i % 2
         v[i] = 0
-        if at < p.n:
+        if at < samples:
             v[i] = x[at]
     m: u32 = 1
     size = n
@@ -187,24 +182,29 @@ def rfft_run(call: LayerCall) -> Status:
         y[2 * k + 1] = i16((even_i + turned_i) >> 1)
         y[2 * far] = i16((even_r - turned_r) >> 1)
         y[2 * far + 1] = i16((turned_i - even_i) >> 1)
+
+
+@fn
+def rfft_run(call: LayerCall) -> Status:
+    p = view(RfftParams, call.params)
+    rfft_i16(
+        view(i16, call.data[0]),
+        p.n,
+        p.pairs,
+        view(u16, call.data[1]),
+        view(i16, call.data[2]),
+        view(i16, call.data[3]),
+        view(i16, call.scratch),
+        view(i16, call.data[4]),
+    )
     return Status.OK
 
 
-def plan(op: Any) -> Any:
-    """The step for a SignalRfft of int16. Plain Python."""
+def rfft_tables(n: int) -> dict[str, Any]:
+    """`order`, `turn` and `unfold` for n = N/2 pairs. Plain Python."""
     from math import cos, floor, pi, sin
 
     import numpy as np
-
-    from synapticos.kernel.layers.operands import require
-    from synapticos.kernel.layers.variants import RFFT_I16, Const, LayerPlan, Unsupported
-
-    x, y = op.inputs[0], op.outputs[0]
-    require("int16", x, y)
-    length = op.options["fft_length"]
-    n = length // 2
-    if not 4 <= length <= MAX_FFT or length & (length - 1) or x.elements != x.shape[-1]:
-        raise Unsupported(f"a length of {length} for {list(x.shape)}", f"one row, a power of 2 up to {MAX_FFT}")
 
     def circle(phase: float) -> list[int]:
         return [floor(0.5 + 32767 * cos(phase)), floor(0.5 + 32767 * sin(phase))]
@@ -215,10 +215,25 @@ def plan(op: Any) -> Any:
         radix = 4 if count % 4 == 0 else 2
         return [at for i in range(radix) for at in spread(first + i * step, step * radix, count // radix)]
 
-    order = np.array(spread(0, 1, n), np.int16)
-    turn = np.array([circle(-2 * pi * k / n) for k in range(n)], np.int16)
-    unfold = np.array([circle(-pi * ((k + 1) / n + 0.5)) for k in range(n // 2)], np.int16)
-    consts = [Const(f"rfft/{name}", array) for name, array in (("order", order), ("turn", turn), ("unfold", unfold))]
+    return {
+        "order": np.array(spread(0, 1, n), np.int16),
+        "turn": np.array([circle(-2 * pi * k / n) for k in range(n)], np.int16),
+        "unfold": np.array([circle(-pi * ((k + 1) / n + 0.5)) for k in range(n // 2)], np.int16),
+    }
+
+
+def plan(op: Any) -> Any:
+    """The step for a SignalRfft of int16. Plain Python."""
+    from synapticos.kernel.layers.operands import require
+    from synapticos.kernel.layers.variants import RFFT_I16, Const, LayerPlan, Unsupported
+
+    x, y = op.inputs[0], op.outputs[0]
+    require("int16", x, y)
+    length = op.options["fft_length"]
+    n = length // 2
+    if not 4 <= length <= MAX_FFT or length & (length - 1) or x.elements != x.shape[-1]:
+        raise Unsupported(f"a length of {length} for {list(x.shape)}", f"one row, a power of 2 up to {MAX_FFT}")
+    consts = [Const(f"rfft/{name}", array) for name, array in rfft_tables(n).items()]
     params = pack(RfftParams, n=x.elements, pairs=n)
     cost = n * (n.bit_length() + 1)
     return LayerPlan(RFFT_I16, [x, *consts], [y], params, scratch=4 * n, cost=cost, rows=1)

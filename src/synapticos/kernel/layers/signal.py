@@ -41,13 +41,16 @@ def signal_window_validate(check: LayerCheck) -> Status:
 
 
 @fn
+def signal_window(x: Ptr[i16], w: Ptr[i16], n: u32, shift: u32, y: Ptr[i16]) -> None:
+    """WINDOW; shift is at most 31."""
+    for i in range(n):
+        y[i] = i16(min(max((i32(x[i]) * w[i]) >> shift, -32768), 32767))
+
+
+@fn
 def signal_window_run(call: LayerCall) -> Status:
     p = view(SignalParams, call.params)
-    x = view(i16, call.data[0])
-    w = view(i16, call.data[1])
-    y = view(i16, call.data[2])
-    for i in range(p.n):
-        y[i] = i16(min(max((i32(x[i]) * w[i]) >> p.shift, -32768), 32767))
+    signal_window(view(i16, call.data[0]), view(i16, call.data[1]), p.n, p.shift, view(i16, call.data[2]))
     return Status.OK
 
 
@@ -64,19 +67,24 @@ def signal_scale_validate(check: LayerCheck) -> Status:
 
 
 @fn
-def signal_scale_run(call: LayerCall) -> Status:
-    p = view(SignalParams, call.params)
-    x = view(i16, call.data[0])
-    y = view(i16, call.data[1])
+def signal_scale(x: Ptr[i16], n: u32, y: Ptr[i16]) -> u32:
+    """SCALE, in place too: the bits, 0..15."""
     largest: i32 = 0
-    for i in range(p.n):
+    for i in range(n):
         largest = max(largest, max(i32(x[i]), -i32(x[i])))
     used = 32 - leading_zeros(u32(largest))
     free: u32 = 0
     if used < 15:
         free = 15 - used
-    for i in range(p.n):
+    for i in range(n):
         y[i] = wrap(i16, i32(x[i]) << free)
+    return free
+
+
+@fn
+def signal_scale_run(call: LayerCall) -> Status:
+    p = view(SignalParams, call.params)
+    free = signal_scale(view(i16, call.data[0]), p.n, view(i16, call.data[1]))
     view(i32, call.data[2])[0] = i32(free)
     return Status.OK
 
@@ -94,15 +102,20 @@ def signal_energy_validate(check: LayerCheck) -> Status:
 
 
 @fn
-def signal_energy_run(call: LayerCall) -> Status:
-    p = view(SignalParams, call.params)
-    x = view(i16, call.data[0])
-    y = view(u32, call.data[1])
-    fill(y, 0, p.n)
-    for i in range(p.first, p.end):
+def signal_energy(x: Ptr[i16], first: u32, end: u32, y: Ptr[u32]) -> None:
+    """ENERGY from `first` to before `end`; what lies beside stays as it is."""
+    for i in range(first, end):
         re = i32(x[2 * i])
         im = i32(x[2 * i + 1])
         y[i] = u32(re * re) + u32(im * im)
+
+
+@fn
+def signal_energy_run(call: LayerCall) -> Status:
+    p = view(SignalParams, call.params)
+    y = view(u32, call.data[1])
+    fill(y, 0, p.n)
+    signal_energy(view(i16, call.data[0]), p.first, p.end, y)
     return Status.OK
 
 

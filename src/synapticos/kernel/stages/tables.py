@@ -27,6 +27,14 @@ from synapticos.kernel.stages.features import (
 )
 from synapticos.kernel.stages.fit import FitConfig, fit_capacity, fit_check, fit_stage
 from synapticos.kernel.stages.mfcc import MfccConfig, mfcc_capacity, mfcc_check, mfcc_scratch, mfcc_stage
+from synapticos.kernel.stages.micro import (
+    MicroConfig,
+    micro_features_capacity,
+    micro_features_check,
+    micro_features_scratch,
+    micro_features_stage,
+    micro_features_state,
+)
 from synapticos.kernel.stages.nms import NmsConfig, nms_capacity, nms_check, nms_stage
 from synapticos.kernel.stages.normalize import NormalizeConfig, normalize_capacity, normalize_check, normalize_stage
 from synapticos.kernel.stages.operands import Quantization, saturated
@@ -75,6 +83,7 @@ ROWS = [
     Row("features", features_stage, features_capacity, features_check, FeatureConfig),
     Row("suppress", suppress_stage, suppress_capacity, suppress_check, SuppressConfig),
     Row("stream_features", stream_features_stage, stream_features_capacity, stream_features_check, StreamConfig),
+    Row("micro_features", micro_features_stage, micro_features_capacity, micro_features_check, MicroConfig),
 ]
 STAGE_NAMES = [row.name for row in ROWS]  # the place is the number
 KINDS = {row.name: number for number, row in enumerate(ROWS)}
@@ -129,6 +138,7 @@ KIND_NORMALIZE_QUANTIZE: Final[u32] = 13
 KIND_FEATURES: Final[u32] = 14
 KIND_SUPPRESS: Final[u32] = 15
 KIND_STREAM_FEATURES: Final[u32] = 16
+KIND_MICRO_FEATURES: Final[u32] = 17
 KIND_COUNT = len(ROWS)
 
 CapacityFn = Fn[[Tensor, Ptr[u8] | None, u32], u32]
@@ -194,6 +204,8 @@ def scratch_size(kind: u32, config: Ptr[u8] | None, config_bytes: u32) -> u32:
         return mfcc_scratch(config, config_bytes)
     if kind == KIND_FEATURES:
         return features_scratch(config, config_bytes)
+    if kind == KIND_MICRO_FEATURES:
+        return micro_features_scratch(config, config_bytes)
     return 0
 
 
@@ -202,4 +214,6 @@ def state_size(kind: u32, config: Ptr[u8] | None, config_bytes: u32) -> u32:
     """Bytes that stage `kind` keeps from one job to the next, zeroed at first; of other stages nothing is known: 0."""
     if kind == KIND_STREAM_FEATURES:
         return stream_features_state(config, config_bytes)
+    if kind == KIND_MICRO_FEATURES:
+        return micro_features_state(config, config_bytes)
     return 0
