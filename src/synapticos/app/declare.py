@@ -172,8 +172,13 @@ class Pipeline:
         return self._builtin("colour", source=source, target=target, video=video, roi=roi)
 
     def map_boxes(self, units: str = "pixels") -> "Pipeline":
-        """Boxes in pixels (or fractions) of the network's picture become boxes in pixels of the source's."""
-        return self._builtin("map_boxes", units=units, steps=list(self.steps))
+        """Boxes in pixels (or fractions) of the network's picture become boxes in pixels of the source's. Of several
+        sources, one may be a picture that was scaled."""
+        scaled = {step.part for step in self.steps if step.name in ("scale", "resize", "fit") and step.kind == "builtin"}
+        if len(scaled) > 1:
+            there = ", ".join(f'"{name}"' for name in sorted(scaled))
+            raise UserError(f'pipeline "{self.name}": map_boxes: in which of {there}? Map them in a stage of your own')
+        return self._builtin("map_boxes", units=units, steps=[s for s in self.steps if not s.part or s.part in scaled])
 
     def features(
         self, model: ModelFile | None = None, description: dict[str, Any] | None = None, *, rows: int | None = None
