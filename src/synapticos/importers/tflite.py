@@ -205,6 +205,14 @@ def _handles(graph: _RawGraph) -> dict[int, str]:
             names[raw.outputs[0]] = f"{container}/{name}" if container else name
     return names
 
+MOST_SIDES = 6  # of a tensor between operators of MANY_SIDED
+# Whose steps do not depend on how many dimensions there are.
+MANY_SIDED = {
+    "ADD", "CAST", "CONCATENATION", "DEQUANTIZE", "DIV", "ELU", "EXPAND_DIMS", "HARD_SWISH", "LEAKY_RELU", "LOGISTIC", "MAXIMUM", "MINIMUM",
+    "MUL", "PACK", "QUANTIZE", "RELU", "RELU6", "RELU_N1_TO_1", "RESHAPE", "SLICE", "SPLIT", "SQUEEZE", "STRIDED_SLICE", "SUB", "TANH",
+    "TRANSPOSE", "UNPACK",
+}  # fmt: skip
+
 
 class _Builder:
     def __init__(self, graphs: list[_RawGraph], where: str):
@@ -233,8 +241,8 @@ class _Builder:
             raise Cannot(f"{name} is sparse", "dense weights")
         if raw.quantized_otherwise:
             raise Cannot(f"{name} has its own kind of quantization", "scale and zero point")
-        if len(raw.shape) > MAX_RANK:
-            raise Cannot(f"{name} has {len(raw.shape)} dimensions", f"{MAX_RANK} dimensions")
+        if len(raw.shape) > MOST_SIDES:
+            raise Cannot(f"{name} has {len(raw.shape)} dimensions", f"{MOST_SIDES} dimensions")
         if any(n < 1 for n in raw.shape):
             raise Cannot(f"{name} has shape {list(raw.shape)}", "a fixed shape without empty dimensions")
         size = math.prod(raw.shape) * DTYPES[raw.type]
@@ -345,6 +353,10 @@ class _Builder:
                 version=raw.version,
             )
             for tensor in [*op.activations, *op.outputs]:
+                if len(tensor.shape) > MAX_RANK and raw.kind not in MANY_SIDED:
+                    raise Cannot(
+                        f"{tensor} has {len(tensor.shape)} dimensions", f"{MAX_RANK} dimensions: RESHAPE around it, where two of them are one"
+                    )
                 if tensor.dtype == "int8" and form.scaled:
                     need(
                         len(tensor.scale) == 1, f"{tensor} needs one scale and zero point, and has {len(tensor.scale)}"
@@ -403,6 +415,11 @@ def read(data: bytes, name: str, source: str) -> Graph:
         problems = [entry for entry in made if isinstance(entry, Problem)]
         if problems:
             raise UnsupportedModel(source, problems)
+        for number in [*file.inputs, *file.outputs]:
+            shape = builder.tensor(number).shape
+            if len(shape) > MAX_RANK:
+                fact = f'"{builder.tensor(number).name}", which the network takes or gives, has {len(shape)} dimensions'
+                raise Cannot(fact, f"{MAX_RANK} dimensions: a RESHAPE beside it")
         graph = Graph(
             name,
             [builder.tensor(n) for n in file.inputs],

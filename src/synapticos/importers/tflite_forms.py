@@ -656,6 +656,7 @@ _PIXELS = ("AlignCorners", "HalfPixelCenters")
 _SLICE = ("BeginMask", "EndMask", "EllipsisMask", "NewAxisMask", "ShrinkAxisMask", "Offset")
 BYTE = ("int8 -> int8",)
 REDUCED = ("int8, int32 -> int8", "float32, int32 -> float32")
+SUMMED = (*REDUCED, "int16, int32 -> int16")
 NUMBERS = ("int8", "uint8", "int16", "int32", "uint32", "float32")
 WEIGHTS = ("int8, int8, int32? -> int8", "float32, float32, float32? -> float32", "int16, int8, int64 -> int16")
 WINDOWED = ("int8 -> int8", "float32 -> float32", "int16 -> int16")
@@ -693,13 +694,13 @@ OPERATORS = {
     "GATHER": Form(5, _moved("{t}, int32 -> {t}"), _gather, "GatherOptions", ("Axis", "BatchDims")),
     "HARD_SWISH": Form(1, BYTE_OR_REAL, _same_shape),
     "L2_NORMALIZATION": Form(2, BYTE_OR_REAL, _rows, "L2NormOptions", _ACTIVATION),
-    "LEAKY_RELU": Form(2, BYTE_OR_REAL, _leaky, "LeakyReluOptions", ("Alpha",)),
+    "LEAKY_RELU": Form(2, WINDOWED, _leaky, "LeakyReluOptions", ("Alpha",)),
     "LOGISTIC": Form(3, (*BYTE_OR_REAL, "int16 -> int16"), _same_shape),
     "LOG_SOFTMAX": Form(2, BYTE_OR_REAL, _rows),
-    "MAXIMUM": Form(4, (*BYTES, *PAIRS), _add),
+    "MAXIMUM": Form(4, (*INTEGERS, *PAIRS), _add),
     "MAX_POOL_2D": Form(3, WINDOWED, _pool, *_POOL),
-    "MEAN": Form(2, REDUCED, _reduction, "ReducerOptions", ("KeepDims",)),
-    "MINIMUM": Form(4, (*BYTES, *PAIRS), _add),
+    "MEAN": Form(2, SUMMED, _reduction, "ReducerOptions", ("KeepDims",)),
+    "MINIMUM": Form(4, (*INTEGERS, *PAIRS), _add),
     "MIRROR_PAD": Form(2, _moved("{t}, int32 -> {t}"), _mirror_pad, "MirrorPadOptions", ("Mode",)),
     "MUL": Form(7, (*INTEGERS, *PAIRS), _add, "MulOptions", _ACTIVATION),
     "PACK": Form(2, _moved("{t}, ... -> {t}"), _pack, "PackOptions", ("Axis", "ValuesCount")),
@@ -735,10 +736,13 @@ OPERATORS = {
         4, _moved("{t}, int32, int32, int32 -> {t}"), _strided_slice, "StridedSliceOptions", _SLICE, scaled=False
     ),
     "SUB": Form(5, (*INTEGERS, *PAIRS), _add, "SubOptions", _ACTIVATION),
-    "SUM": Form(2, REDUCED, _reduction, "ReducerOptions", ("KeepDims",)),
+    "SUM": Form(2, SUMMED, _reduction, "ReducerOptions", ("KeepDims",)),
     "SVDF": Form(
         3,
-        ("int8, int8, int16, int32?, int16 -> int8", "int8, int8, int8, int32?, int8 -> int8"),
+        (
+            "int8, int8, int16, int32?, int16 -> int8", "int8, int8, int8, int32?, int8 -> int8",
+            "float32, float32, float32, float32?, float32 -> float32",
+        ),
         _svdf, "SVDFOptions", ("Rank", *_ACTIVATION),
     ),
     "SignalEnergy": Form(1, ("int16 -> uint32",), _energy, "flexbuffer", ("start_index", "end_index")),
@@ -764,12 +768,17 @@ OPERATORS = {
     "TRANSPOSE": Form(5, _moved("{t}, int32 -> {t}"), _transpose),
     "TRANSPOSE_CONV": Form(
         3,
-        ("int32, int8, int8, int32? -> int8", "int32, float32, float32, float32? -> float32"),
+        (
+            "int32, int8, int8, int32? -> int8", "int32, float32, float32, float32? -> float32", "int32, int8, int16, int64? -> int16",
+        ),
         _transpose_conv, "TransposeConvOptions", _WINDOW,
     ),
     "UNIDIRECTIONAL_SEQUENCE_LSTM": Form(
         1,
-        (f"int8, {'int8, ' * 8}none, none, none, {'int32, ' * 4}none, none, int8, int16, none, none, none, none -> int8",),
+        (
+            f"int8, {'int8, ' * 8}none, none, none, {'int32, ' * 4}none, none, int8, int16, none, none, none, none -> int8",
+            f"float32, {'float32, ' * 8}none, none, none, {'float32, ' * 4}none, none, float32, float32, none, none, none, none -> float32",
+        ),
         _lstm, "UnidirectionalSequenceLSTMOptions", ("CellClip", "ProjClip", "TimeMajor", *_ACTIVATION),
     ),
     "UNPACK": Form(4, _moved("{t} -> {t}, ..."), _unpack, "UnpackOptions", ("Axis", "Num")),

@@ -8,6 +8,7 @@ Writes the records of `kernel.container` with the layouts that the kernel reads 
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -191,6 +192,9 @@ class _Records:
 def _record(
     dtype: str, shape: Sequence[int], space: int, at: int, size: int, scale: np.ndarray, zero: np.ndarray
 ) -> bytes:
+    if len(shape) > c.MAX_RANK:  # inside a network: to a step it is elements in a row
+        spare = len(shape) - int(c.MAX_RANK) + 1
+        shape = [math.prod(shape[:spare]), *shape[spare:]]
     return pack(
         c.TensorRecord,
         dtype=NUMBER_OF[dtype],

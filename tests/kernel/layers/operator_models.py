@@ -100,8 +100,8 @@ elementwise("ADD", "AddOptions", 2, ["int8", "float32", "int32", "int16"])
 elementwise("SUB", "SubOptions", 2, ["int8", "float32", "int16"])
 elementwise("MUL", "MulOptions", 2, ["int8", "float32", "int32", "int16"])
 elementwise("DIV", "DivOptions", 1, ["float32", "int32"])
-elementwise("MAXIMUM", "MaximumMinimumOptions", 2, ["int8", "float32", "int32"], activation=False)
-elementwise("MINIMUM", "MaximumMinimumOptions", 2, ["int8", "float32", "int32"], activation=False)
+elementwise("MAXIMUM", "MaximumMinimumOptions", 2, ["int8", "float32", "int32", "int16"], activation=False)
+elementwise("MINIMUM", "MaximumMinimumOptions", 2, ["int8", "float32", "int32", "int16"], activation=False)
 
 
 def unary(
@@ -135,7 +135,7 @@ unary("RELU", 2, ["int8", "float32"])
 unary("RELU6", 2, ["int8", "float32"], out="as the input")
 unary("ELU", 1, ["int8", "float32"])
 unary("HARD_SWISH", 1, ["int8", "float32"], "HardSwishOptions")
-unary("LEAKY_RELU", 2, ["int8", "float32"], "LeakyReluOptions", Alpha=lambda random: float(random.uniform(0, 0.9)))
+unary("LEAKY_RELU", 2, ["int8", "int16", "float32"], "LeakyReluOptions", Alpha=lambda random: float(random.uniform(0, 0.9)))
 
 
 @operator
@@ -159,7 +159,7 @@ def prelu(random: Random) -> Model:
 def reduction(kind: str) -> None:
     def model(random: Random) -> Model:
         m = Maker(random)
-        type = str(random.choice(["int8", "float32"]))
+        type = str(random.choice(["int8", "float32"] + (["int16"] if kind != "REDUCE_MAX" else [])))
         shape = sides(random, 4)
         axes = sorted(random.choice(4, int(random.integers(1, 3)), replace=False).tolist())
         keep = bool(random.integers(2))
@@ -235,6 +235,56 @@ def slice_(random: Random) -> Model:
     y = m.y(tuple(size), type, **q)
     m.w.op("SLICE", [x, m.c(*begin), m.c(*size)], [y], 2, "SliceOptions")
     return m.done(y)
+
+
+@operator
+def shuffled(random: Random) -> Model:
+    """Five dimensions inside: a channel shuffle, or any other order of five sides."""
+    m = Maker(random)
+    type = str(random.choice(["int8", "float32"]))
+    shape = sides(random, 5, 1, 4)
+    order = [0, 1, 2, 4, 3] if random.integers(3) == 0 else random.permutation(5).tolist()
+    q = m.scale(type)
+    x = m.x((shape[0], shape[1], shape[2], shape[3] * shape[4]), type, **q)
+    wide = m.w.tensor("wide", shape, q.get("scale", ()), q.get("zero", ()), type=type)
+    moved_to = tuple(shape[d] for d in order)
+    there = m.w.tensor("there", moved_to, q.get("scale", ()), q.get("zero", ()), type=type)
+    flat = (moved_to[0], int(np.prod(moved_to[1:])))
+    y = m.y(flat, type, **q)
+    m.w.op("RESHAPE", [x, m.c(*shape)], [wide], 1, "ReshapeOptions")
+    m.w.op("TRANSPOSE", [wide, m.c(*order)], [there], 2, "TransposeOptions")
+    m.w.op("RESHAPE", [there, m.c(*flat)], [y], 1, "ReshapeOptions")
+    return m.done(y)
+
+
+def many_sided(kind: str) -> None:
+    def model(random: Random) -> Model:
+        m = Maker(random)
+        type = str(random.choice(["int8", "float32", "int16"]))
+        rank = int(random.integers(5, 7))
+        shape = sides(random, rank, 1, 3)
+        # Two dimensions of one kind in a row are one: at most four groups, as in grouped normalisation.
+        first = int(random.integers(1, rank))
+        other = tuple(n if d < first else 1 for d, n in enumerate(shape))
+        a, b = m.scale(type), m.scale(type)
+        x = m.x((shape[0], int(np.prod(shape[1:]))), type, **a)
+        z = m.x((int(np.prod(other)),), type, **b)
+        wide_x = m.w.tensor("wide_x", shape, a.get("scale", ()), a.get("zero", ()), type=type)
+        wide_z = m.w.tensor("wide_z", other, b.get("scale", ()), b.get("zero", ()), type=type)
+        q = m.scale(type)
+        wide_y = m.w.tensor("wide_y", shape, q.get("scale", ()), q.get("zero", ()), type=type)
+        y = m.y((int(np.prod(shape)),), type, **q)
+        m.w.op("RESHAPE", [x, m.c(*shape)], [wide_x], 1, "ReshapeOptions")
+        m.w.op("RESHAPE", [z, m.c(*other)], [wide_z], 1, "ReshapeOptions")
+        m.w.op(kind, [wide_x, wide_z], [wide_y], 2, f"{kind.title()}Options", FusedActivationFunction=0)
+        m.w.op("RESHAPE", [wide_y, m.c(int(np.prod(shape)))], [y], 1, "ReshapeOptions")
+        return m.done(y)
+
+    OPERATORS[f"{kind.lower()}_many_sided"] = model
+
+
+for each in ("ADD", "MUL", "SUB"):
+    many_sided(each)
 
 
 @operator
@@ -370,6 +420,41 @@ def lstm(random: Random) -> Model:
     operands = [x, *ws, *rs, -1, -1, -1, *bs, -1, -1, hidden, cell, -1, -1, -1, -1]
     m.w.op("UNIDIRECTIONAL_SEQUENCE_LSTM", operands, [y], 1, "UnidirectionalSequenceLSTMOptions", FusedActivationFunction=4,
            CellClip=float(random.choice([0.0, 1.0, 10.0])), TimeMajor=major)  # fmt: skip
+    return m.done(y)
+
+
+@operator
+def lstm_f32(random: Random) -> Model:
+    m = Maker(random)
+    batch, time, depth, units = sides(random, 4, 1, 5)
+    major = bool(random.integers(2))
+
+    def real(*shape: int) -> int:
+        return m.w.constant("r", random.normal(0, 1, shape).astype(np.float32))
+
+    x = m.x((time, batch, depth) if major else (batch, time, depth), "float32")
+    m.given[-1] = np.clip(m.given[-1], -4, 4)
+    ws, rs = [real(units, depth) for _ in range(4)], [real(units, units) for _ in range(4)]
+    bs = [real(units) for _ in range(4)]
+    hidden, cell = (m.w.tensor(name, (batch, units), type="float32", variable=True) for name in ("hidden", "cell"))
+    y = m.y((time, batch, units) if major else (batch, time, units), "float32")
+    operands = [x, *ws, *rs, -1, -1, -1, *bs, -1, -1, hidden, cell, -1, -1, -1, -1]
+    m.w.op("UNIDIRECTIONAL_SEQUENCE_LSTM", operands, [y], 1, "UnidirectionalSequenceLSTMOptions", FusedActivationFunction=4,
+           CellClip=float(random.choice([0.0, 1.0, 10.0])), TimeMajor=major)  # fmt: skip
+    return m.done(y)
+
+
+@operator
+def svdf_f32(random: Random) -> Model:
+    m = Maker(random)
+    batch, depth, units, rank, memory = sides(random, 5, 1, 7)
+    x = m.x((batch, depth), "float32")
+    w = m.w.constant("w", random.normal(0, 1, (units * rank, depth)).astype(np.float32))
+    t = m.w.constant("t", random.normal(0, 1, (units * rank, memory)).astype(np.float32))
+    b = m.w.constant("b", random.normal(0, 1, units).astype(np.float32))  # without one the reference kernels fault
+    state = m.w.tensor("state", (batch, memory * units * rank), type="float32", variable=True)
+    y = m.y((batch, units), "float32")
+    m.w.op("SVDF", [x, w, t, b, state], [y], 1, "SVDFOptions", Rank=rank, FusedActivationFunction=int(random.choice([0, 1])))
     return m.done(y)
 
 
@@ -527,7 +612,7 @@ def weights(m: Maker, shape: tuple[int, ...], type: str, axis: int, x_scale: flo
 @operator
 def transpose_conv(random: Random) -> Model:
     m = Maker(random)
-    type = str(random.choice(["int8", "float32"]))
+    type = str(random.choice(["int8", "float32", "int16"]))
     b, h, w, c = sides(random, 4, 1, 4)
     k_h, k_w, s_h, s_w = sides(random, 4, 1, 3)
     channels, padding = int(random.integers(1, 5)), int(random.integers(2))
@@ -536,7 +621,7 @@ def transpose_conv(random: Random) -> Model:
     x = m.x((b, h, w, c), type, **q)
     k, bias = weights(m, (channels, k_h, k_w, c), type, 0, q.get("scale", 1.0))
     y = m.y((b, *out, channels), type, **m.scale(type))
-    inputs = [m.c(b, *out, channels), k, x] + ([bias] if type == "float32" or random.integers(2) else [])
+    inputs = [m.c(b, *out, channels), k, x] + ([bias] if type != "int8" or random.integers(2) else [])
     m.w.op("TRANSPOSE_CONV", inputs, [y], 3, "TransposeConvOptions", Padding=padding, StrideH=s_h, StrideW=s_w)
     return m.done(y)
 

@@ -2,21 +2,22 @@
 
     y[a, b, c] = of x[a, i, b, j, c] for all i, j:
         MEAN, SUM of int8   i8(requantize(sum - count * x_zero, scale))    a mean's scale has 1 / count in it
+        MEAN, SUM of int16  i16(requantize(sum, scale))
         MEAN, SUM of f32    sum, divided by count for MEAN
         REDUCE_MAX          the largest
         ARG_MAX, ARG_MIN    the first i whose x is largest or smallest (j is 0 only)
 
-    x  i8 or f32 [outer, first, middle, second, inner]
+    x  i8, i16 or f32 [outer, first, middle, second, inner]
     y  of the same type, i32 of ARG_*, [outer, middle, inner]
 
 Terms are taken in the order i, j, and a sum of f32 begins at 0; each step is rounded. Rows are [outer, middle]. Bounds:
-count <= 65536 keeps a sum of int8 below 2**25.
+count <= 65536 keeps a sum of int8 below 2**25, of int16 at most 2**31 from 0 on its lower side.
 """
 
 from typing import Any
 
 from synapticos.lang import *
-from synapticos.kernel.container import DTYPE_FLOAT32, DTYPE_INT8, DTYPE_INT32, LayerCall, LayerCheck
+from synapticos.kernel.container import DTYPE_FLOAT32, DTYPE_INT8, DTYPE_INT16, DTYPE_INT32, LayerCall, LayerCheck
 from synapticos.kernel.layers.checks import MAX_SIDE, apart, product, takes
 from synapticos.kernel.layers.operands import holds
 from synapticos.kernel.layers.requant import OutputRange, range_is_sound, requantize, scale_is_sound, to_i8
@@ -108,6 +109,35 @@ def reduce_i8_run(call: LayerCall) -> Status:
 
 
 @fn
+def reduce_i16_validate(check: LayerCheck) -> Status:
+    if not reduce_fits(check, DTYPE_INT16):
+        return Status.INVAL
+    p = view(ReduceParams, check.params)
+    if p.op > REDUCE_MEAN or p.out.zero != 0 or p.out.low < -32768 or p.out.high > 32767 or p.out.low > p.out.high:
+        return Status.INVAL
+    if not scale_is_sound(p.multiplier, p.shift):
+        return Status.INVAL
+    return Status.OK
+
+
+@fn
+def reduce_i16_run(call: LayerCall) -> Status:
+    p = view(ReduceParams, call.params)
+    n = p.inner
+    line = p.middle * p.second * n
+    for row in range(call.row, call.row_end):
+        x = view(i16, call.data[0])[row // p.middle * p.first * line + row % p.middle * p.second * n :]
+        for c in range(n):
+            total: i32 = 0
+            for i in range(p.first):
+                for j in range(p.second):
+                    total += i32(x[i * line + j * n + c])
+            value = requantize(total, p.multiplier, p.shift)
+            view(i16, call.data[1])[row * n + c] = i16(min(max(value, p.out.low), p.out.high))
+    return Status.OK
+
+
+@fn
 def reduce_f32_validate(check: LayerCheck) -> Status:
     if not reduce_fits(check, DTYPE_FLOAT32):
         return Status.INVAL
@@ -149,12 +179,14 @@ def plan(op: Any) -> Any:
     from math import prod
 
     from synapticos.kernel.layers.functions import one_scale
-    from synapticos.kernel.layers.operands import require
+    from synapticos.kernel.layers.operands import integer_range, require
     from synapticos.kernel.layers.quantize import multiplier_of
-    from synapticos.kernel.layers.variants import REDUCE_F32, REDUCE_I8, LayerPlan, Unsupported
+    from synapticos.kernel.layers.variants import REDUCE_F32, REDUCE_I8, REDUCE_I16, LayerPlan, Unsupported
 
     x, y = op.inputs[0], op.outputs[0]
-    require("int8 float32", x)
+    require("int8 int16 float32", x)
+    if x.dtype == "int16" and op.kind not in ("SUM", "MEAN"):
+        raise Unsupported("int16", "int8 or float32")
     require("int32" if op.kind.startswith("ARG") else x.dtype, y)
     groups = [[False, 1]]  # dimensions that go and stay in turn, beginning with what stays
     for d, n in enumerate(x.shape):
@@ -172,9 +204,10 @@ def plan(op: Any) -> Any:
         middle, second, inner = 1, 1, middle
     fields: dict[str, Any] = dict(outer=outer, first=first, middle=middle, second=second, inner=inner)
     variant = REDUCE_F32
-    if x.dtype == "int8":
-        variant = REDUCE_I8
-        out = {"zero": 0, "low": -128, "high": 127}
+    if x.dtype in ("int8", "int16"):
+        variant = REDUCE_I8 if x.dtype == "int8" else REDUCE_I16
+        low, high = integer_range(x.dtype)
+        out = {"zero": 0, "low": low, "high": high}
         if op.kind in ("SUM", "MEAN"):
             (x_scale, x_zero), (y_scale, y_zero) = one_scale(x), one_scale(y)
             multiplier, shift = multiplier_of(x_scale / y_scale)
@@ -182,7 +215,9 @@ def plan(op: Any) -> Any:
             if op.kind == "MEAN":
                 bits = min(count.bit_length() - 1, 32, 31 + shift)
                 multiplier, shift = (multiplier << bits) // count, shift - bits
-            out = {"zero": y_zero, "low": -128 - y_zero, "high": 127 - y_zero}
+            if x.dtype == "int16" and (x_zero or y_zero):
+                raise Unsupported(f"zero points {x_zero} and {y_zero}", "0, as int16 has it")
+            out = {"zero": y_zero, "low": low - y_zero, "high": high - y_zero}
             fields |= dict(multiplier=multiplier, shift=shift, x_offset=count * x_zero)
         elif op.kind == "REDUCE_MAX" and one_scale(x) != one_scale(y):
             raise Unsupported("an output scale other than the input's", "equal scales")

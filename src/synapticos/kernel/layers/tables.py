@@ -37,16 +37,21 @@ from synapticos.kernel.layers.gather import gather_run, gather_validate
 from synapticos.kernel.layers.join import join_run, join_validate
 from synapticos.kernel.layers.lookup import lookup_run, lookup_validate
 from synapticos.kernel.layers.lstm import lstm_run, lstm_validate
+from synapticos.kernel.layers.lstm_f32 import lstm_f32_run, lstm_f32_validate
 from synapticos.kernel.layers.max_pool import max_pool_run, max_pool_validate
 from synapticos.kernel.layers.pad import pad_run, pad_validate
 from synapticos.kernel.layers.pick import pick_run, pick_validate
-from synapticos.kernel.layers.reduce import reduce_f32_run, reduce_f32_validate, reduce_i8_run, reduce_i8_validate
+from synapticos.kernel.layers.reduce import (
+    reduce_f32_run, reduce_f32_validate, reduce_i8_run, reduce_i8_validate, reduce_i16_run, reduce_i16_validate,
+)  # fmt: skip
 from synapticos.kernel.layers.requantize import requantize_run, requantize_validate
 from synapticos.kernel.layers.resize import resize_f32_run, resize_f32_validate, resize_i8_run, resize_i8_validate
 from synapticos.kernel.layers.rfft import rfft_run, rfft_validate
 from synapticos.kernel.layers.rows_f32 import rows_f32_run, rows_f32_validate
 from synapticos.kernel.layers.rows_i8 import l2_i8_run, l2_i8_validate, log_softmax_i8_run, log_softmax_i8_validate
-from synapticos.kernel.layers.scatter import scatter_f32_run, scatter_f32_validate, scatter_i8_run, scatter_i8_validate
+from synapticos.kernel.layers.scatter import (
+    scatter_f32_run, scatter_f32_validate, scatter_i8_run, scatter_i8_validate, scatter_i16_run, scatter_i16_validate,
+)  # fmt: skip
 from synapticos.kernel.layers.signal import (
     signal_energy_run, signal_energy_validate, signal_scale_run, signal_scale_validate, signal_window_run,
     signal_window_validate,
@@ -56,6 +61,7 @@ from synapticos.kernel.layers.softmax_i16 import softmax_i16_run, softmax_i16_va
 from synapticos.kernel.layers.softmax_wide import softmax_wide_run, softmax_wide_validate
 from synapticos.kernel.layers.squash import squash_run, squash_validate
 from synapticos.kernel.layers.svdf import svdf_run, svdf_validate
+from synapticos.kernel.layers.svdf_f32 import svdf_f32_run, svdf_f32_validate
 from synapticos.kernel.layers.unary_f32 import unary_f32_run, unary_f32_validate
 from synapticos.kernel.layers.window_f32 import (
     average_pool_f32_run, average_pool_f32_validate, conv_f32_run, conv_f32_validate, depthwise_f32_run,
@@ -95,7 +101,8 @@ VALIDATES = [
     rows_f32_validate, resize_i8_validate, resize_f32_validate, scatter_i8_validate, scatter_f32_validate,
     conv_groups_validate, l2_i8_validate, log_softmax_i8_validate, conv_i16_validate,
     depthwise_i16_validate, average_pool_i16_validate, max_pool_i16_validate, dense_i16_validate,
-    elements_i16_validate, softmax_i16_validate, gather_validate,
+    elements_i16_validate, softmax_i16_validate, gather_validate, reduce_i16_validate, scatter_i16_validate,
+    svdf_f32_validate, lstm_f32_validate,
 ]  # fmt: skip
 RUNS = [
     absent_run, dense_run, conv_run, conv_1x1_run, depthwise_run, depthwise_3x3_run, add_run, pad_run, max_pool_run,
@@ -107,7 +114,7 @@ RUNS = [
     elements_i8_run, reduce_i8_run, reduce_f32_run, unary_f32_run, rows_f32_run, resize_i8_run, resize_f32_run,
     scatter_i8_run, scatter_f32_run, conv_groups_run, l2_i8_run, log_softmax_i8_run,
     conv_i16_run, depthwise_i16_run, average_pool_i16_run, max_pool_i16_run, dense_i16_run, elements_i16_run,
-    softmax_i16_run, gather_run,
+    softmax_i16_run, gather_run, reduce_i16_run, scatter_i16_run, svdf_f32_run, lstm_f32_run,
 ]  # fmt: skip
 
 VALIDATE = table(LayerValidate, VALIDATES, open=True)

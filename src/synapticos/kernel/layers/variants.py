@@ -69,6 +69,10 @@ DENSE_I16 = 57
 ELEMENTS_I16 = 58
 SOFTMAX_I16 = 59
 GATHER = 60
+REDUCE_I16 = 61
+SCATTER_I16 = 62
+SVDF_F32 = 63
+LSTM_F32 = 64
 
 VARIANTS = {
     number: name.lower() for name, number in list(globals().items()) if name.isupper() and isinstance(number, int)
