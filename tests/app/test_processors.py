@@ -165,6 +165,13 @@ def test_a_micro_front_end_travels_with_its_model_and_knows_its_rows(app, tmp_pa
     refused("a micro front end has rate, window_ms", app.pipeline("k", mic).features, app.model(file, name="other"))
 
 
+def test_a_network_s_steps_may_be_made_smaller(app, tmp_path):
+    file = same(tmp_path, (8, 8, 3), 1.0)
+    refused("max_step is multiply-accumulates, a whole number from 1 on, not 0", app.model, file, max_step=0)
+    whole, parts = app.model(file, name="whole"), app.model(file, name="parts", max_step=1)
+    assert len(whole.compiled.container) == len(parts.compiled.container) and whole.compiled.container != parts.compiled.container
+
+
 def test_what_cannot_be_heard_is_refused(app):
     def features(shape, dtype, description, **more):
         source = app.frames(f"s{len(app.sources)}", shape, dtype)

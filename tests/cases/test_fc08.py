@@ -106,6 +106,17 @@ def test_a_device_compares_at_boot(words, engine):
     assert "hears other features than its model was trained on" in str(caught.value)
 
 
+@pytest.mark.parametrize("engine", ["native", "cortex-m"])
+def test_a_device_compares_micro_front_ends_too(words, engine):
+    preset = syn.micro_frontend(rate=8000, window_ms=8, step_ms=4, filters=8, high_hz=3500.0)
+    with syn.Runtime(listening(words, preset, preset), engine=engine) as rt:
+        assert rt.run("heard", np.zeros(64, np.int16)).shape == (1, 8)
+    for other in (dict(preset, odd_smoothing=0.07), syn.librosa(**SHORT)):
+        with pytest.raises(KernelError) as caught:
+            syn.Runtime(listening(words, other, preset), engine=engine)
+        assert caught.value.status == Status.ACCES
+
+
 def test_the_number_of_a_description_is_in_the_container(words):
     preset = syn.librosa(**SHORT)
     made = compile_model(importers.load(words), features=preset)

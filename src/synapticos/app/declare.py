@@ -352,9 +352,12 @@ class App:
         mean: float | tuple[float, ...] | None = None,
         std: float | tuple[float, ...] | None = None,
         features: dict[str, Any] | None = None,
+        max_step: int | None = None,
     ) -> ModelFile:
-        """A network. `outputs` and `inputs` give its output and input tensors names of your own; `mean` and `std` say what pixels it was trained
-        on, `features` what sound (`syn.librosa(...)`; a MODEL.features.json beside the file says it too)."""
+        """A network. `outputs` and `inputs` give its output and input tensors names of your own; `mean` and `std` say what
+        pixels it was trained on, `features` what sound (`syn.librosa(...)`; a MODEL.features.json beside the file says it
+        too). Layers of more than `max_step` multiply-accumulates run a few rows at a time, with looks for more urgent work
+        between them."""
         path = self._path(file)
         if path is None:
             raise UserError('app.model(None): which file? A .tflite or .onnx beside the app: app.model("network.tflite")')
@@ -368,7 +371,9 @@ class App:
             raise UserError(f'model "{name}": declared twice; give one another name: app.model(..., name="other")')
         if len(self.models) == MAX_MODELS:
             raise UserError(f"{where}: more than {MAX_MODELS} models in one app")
-        model = ModelFile(path, name, outputs, inputs, mean, std, features)
+        if max_step is not None and (type(max_step) is not int or max_step < 1):
+            raise UserError(f"{where}: max_step is multiply-accumulates, a whole number from 1 on, not {max_step!r}")
+        model = ModelFile(path, name, outputs, inputs, mean, std, features, max_step)
         self.models.append(model)
         return model
 

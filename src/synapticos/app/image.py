@@ -31,7 +31,7 @@ from synapticos.model.graph import short
 
 MIN_SLOTS = 4  # of jobs, in a build for this machine
 CLASSES = 3
-FRONT_ENDS = ("features", "stream_features")  # the built-ins that make features of sound
+FRONT_ENDS = ("features", "stream_features", "micro_features")  # the built-ins that make features of sound
 BACKENDS: dict[Any, list[Any]] = dict(CPU_BACKEND)  # type: ignore[arg-type]
 DTYPE = {"int8": DType.INT8, "uint8": DType.UINT8, "int16": DType.INT16, "int32": DType.INT32, "float32": DType.FLOAT32}
 HOST_ROOTS: list[Any] = [

@@ -23,6 +23,7 @@ class ModelFile:
     mean: Numbers = None
     std: Numbers = None
     features: dict[str, Any] | None = None  # as the app states them
+    max_step: int | None = None  # multiply-accumulates
 
     @cached_property
     def front_end(self) -> dict[str, Any] | None:
@@ -46,7 +47,7 @@ class ModelFile:
     def compiled(self) -> Any:
         from synapticos.model import compile_model
 
-        return compile_model(self.graph, name=self.name, features=self.front_end)
+        return compile_model(self.graph, name=self.name, max_step=self.max_step, features=self.front_end)
 
     @property
     def input(self) -> Spec:

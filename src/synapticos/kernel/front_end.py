@@ -10,10 +10,12 @@ from synapticos.kernel.kernel import Kernel
 from synapticos.kernel.pipeline import Pipeline, StageKind
 from synapticos.kernel.region import REGION_TABLES
 from synapticos.kernel.stages.features import FEATURE_CONFIG_BYTES, feature_digest
+from synapticos.kernel.stages.micro import micro_digest
 from synapticos.kernel.status import Status
 
 FEATURES_STAGE: Final[u32] = 14  # the built-ins that make features of sound, as `stages.tables` numbers them
 STREAM_STAGE: Final[u32] = 16
+MICRO_STAGE: Final[u32] = 17
 
 
 @fn
@@ -42,11 +44,16 @@ def check_front_end(kernel: Kernel, pipeline: Pipeline) -> Status:
         return Status.OK
     for i in range(u32(pipeline.model)):
         stage = pipeline.stages[i]
-        if stage.kind == StageKind.BUILTIN and (stage.number == FEATURES_STAGE or stage.number == STREAM_STAGE):
-            config = kernel.regions.get(REGION_TABLES, stage.config_at, FEATURE_CONFIG_BYTES)
+        micro = stage.number == MICRO_STAGE
+        if stage.kind == StageKind.BUILTIN and (micro or stage.number == FEATURES_STAGE or stage.number == STREAM_STAGE):
+            config = kernel.regions.get(REGION_TABLES, stage.config_at, u32(stage.config_bytes))
             if config is None or stage.config_bytes < FEATURE_CONFIG_BYTES:
                 return Status.INVAL
-            made = feature_digest(config)
+            made: u32 = 0
+            if micro:
+                made = micro_digest(config, u32(stage.config_bytes))
+            else:
+                made = feature_digest(config)
             if made != wanted:
                 return refuse(kernel.note, Status.ACCES, f"stage {i} makes features {made:x}, the model was trained on {wanted:x}")
     return Status.OK

@@ -20,6 +20,7 @@ from synapticos.errors import UserError
 from synapticos.kernel import container as c
 from synapticos.kernel.layers.variants import Const, LayerPlan
 from synapticos.kernel.stages.features import FeatureConfig, digest
+from synapticos.kernel.stages.micro import micro_number
 from synapticos.lang import pack, sizeof
 from synapticos.model.form import Cannot, plan_step
 from synapticos.model.graph import DTYPES, Graph, Op, Tensor
@@ -302,7 +303,7 @@ def _features(graph: Graph, features: dict[str, Any] | None) -> int:
     if features is None:
         return 0
     try:
-        return digest(pack(FeatureConfig, **features))
+        return micro_number(features) if "kind" in features else digest(pack(FeatureConfig, **features))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{graph.where}: {features!r} is no description of features, like syn.librosa(...): {error}") from None
 

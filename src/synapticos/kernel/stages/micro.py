@@ -20,10 +20,12 @@ so in flash: a `MicroConfig` and behind it what `micro_places` says.
 Before the first sample there was silence, so after n samples there were n // hop rows.
 """
 
+import zlib
 from math import cos, floor, pi
 from typing import Any
 
 from synapticos.lang import *
+from synapticos.kernel.crc import crc32
 from synapticos.kernel.layers.filter_bank import GAIN_TABLE, BankParams, bank_log, bank_pcan, bank_subtract, bank_sums, root_u64
 from synapticos.kernel.layers.rfft import rfft_i16, rfft_tables
 from synapticos.kernel.layers.signal import signal_energy, signal_scale, signal_window
@@ -43,16 +45,18 @@ MAX_ROWS: Final[u32] = 4096
 
 @struct
 class MicroConfig:
+    rows: u16  # 1..4096; what follows and the tables say what a row is
+    reserved: u16
     window: u16  # samples, 2..fft
     hop: u16  # 1..window
     fft: u16  # a power of two, 64..4096
     filters: u16  # 1..128
-    rows: u16  # 1..4096
     first: u16  # bins that count: from `first` to before `end`
     end: u16  # at most fft / 2 + 1
     weights: u16  # of all filters
     correction: u16  # bits, 0..31
     log_scale: u16
+    reserved_scale: u16
     scale: f32
     noise: BankParams  # of SUBTRACT; `shift` is unused beside it: PCAN's stands in gain_shift
     gain_shift: u32  # 0..31
@@ -102,6 +106,11 @@ def micro_frontend(
         min_signal_remaining=min_signal_remaining, pcan_strength=pcan_strength, pcan_offset=pcan_offset,
         pcan_gain_bits=pcan_gain_bits, log_scale_shift=log_scale_shift, scale=scale,
     )  # fmt: skip
+
+
+def micro_number(description: dict[str, Any]) -> int:
+    """What `micro_digest` gives, of a description, on the host."""
+    return zlib.crc32(micro_bytes(description, 1)[4:])
 
 
 RANGES: dict[str, tuple[type, float, float]] = {
@@ -258,6 +267,13 @@ def micro_places(config: MicroConfig, at: MicroPlaces) -> None:
     at.weights = at.widths + bands
     at.unweights = at.weights + config.weights
     at.end = at.unweights + config.weights
+
+
+@fn
+def micro_digest(config: Ptr[u8], config_bytes: u32) -> u32:
+    """A number for a front end of at least 4 bytes, however many rows are asked of it. It travels with a model, and is compared
+    before it runs."""
+    return crc32(config[4:], config_bytes - 4, 0)
 
 
 @fn(pure=True)
