@@ -51,6 +51,9 @@ CORES = {
 }
 
 
+EXCEPTION = 12 + 12  # cycles into an exception and out of it: Arm DDI 0337 and DDI 0439, "Exception entry and exit"
+
+
 @dataclass(frozen=True)
 class Timing:
     """A core at its clock, with its memory."""
@@ -188,3 +191,12 @@ class Costs:
             cycles[i] += cycles[i - 1]
         self.count, self.cycles = count, cycles
         self.jump = timing.core.refill + timing.fetch_waits
+        self.image = image
+
+    def straight(self, name: str) -> int:
+        """All instructions of a function once, each as if it jumped: more than any way through one without loops. 0: not there."""
+        at = self.image.symbols.get(name)
+        if at is None:
+            return 0
+        start, end = ((at & ~1) - self.base) // 2, ((at & ~1) + self.image.sizes[name] - self.base) // 2
+        return self.cycles[end] - self.cycles[start] + (self.count[end] - self.count[start]) * self.jump

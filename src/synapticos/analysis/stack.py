@@ -54,7 +54,7 @@ def worst_stack(elf: bytes, program: Program, entry: str = "main", interrupts: t
     Raises UserError if an indirect call goes where no table is known, or the code calls itself.
     """
     nodes = read_nodes(elf)
-    _resolve(nodes, program)
+    resolve(nodes, program)
     main = _deepest(nodes, entry)
     if interrupts:
         deepest = max((_deepest(nodes, name) for name in interrupts), key=lambda r: r.bytes)
@@ -174,7 +174,7 @@ def _expand(imm12: int) -> int:
     return (value >> turn | value << (32 - turn)) & 0xFFFFFFFF
 
 
-def _resolve(nodes: dict[str, Node], program: Program) -> None:
+def resolve(nodes: dict[str, Node], program: Program) -> None:
     """Give indirect calls the targets of the tables that their functions call through; those are then direct."""
     by_name = {f.c_name: f for f in program.functions}
     for node in nodes.values():

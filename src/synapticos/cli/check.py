@@ -10,6 +10,7 @@ from synapticos.cli.output import note, print_json, progress, table
 from synapticos.errors import UserError
 
 BAR = 30
+COST = "; say what it takes at most: .stage(f, cost_us=...)"
 PICTURE = {"exact": "exact", "bound": "bound by its loops", "declared": "declared", "recorded": "recorded", "measured": "measured, no bound"}
 
 
@@ -153,7 +154,7 @@ def explain(check: Any, r: Any) -> list[str]:
         )
     steps = [b for b in check.bounds[r.name] if not b.guaranteed]
     for b in steps:
-        out.append(f"{r.name}: {b.name} is measured ({us(b.ns)}), not bounded: say .stage(f, cost_us=...) if it is yours")
+        out.append(f"{r.name}: {b.name} is measured ({us(b.ns)}), not bounded: {b.why}{COST if b.name.startswith('stage ') else ''}")
     if verdict == "kept as measured" and not steps:
         out.append(f"{r.name}: rests on {check.measured(r.name)}, which is measured and not bounded")
     advice = check.advice.get(r.name)

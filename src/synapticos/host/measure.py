@@ -8,20 +8,30 @@ cost is all of it: choosing, dispatching, the step, handing on, ending the job.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from synapticos import boards, lang, toolchain
-from synapticos.analysis.cycles import Costs, Timing
-from synapticos.app.declare import App
+from synapticos.analysis.cycles import EXCEPTION, Costs, Timing
+from synapticos.analysis.paths import Code, Longest, NoBound
+from synapticos.analysis.stack import read_nodes, resolve
+from synapticos.app.declare import MAX_TIME, App
 from synapticos.app.image import Image, compile_app, tensor_fields
 from synapticos.app.spec import DTYPES, Spec
+from synapticos.app.steps import Step
+from synapticos.emulator.devices import NEVER
+from synapticos.emulator.meter import MOST_ROOTS, Detail, Meter
 from synapticos.errors import UserError
 from synapticos.host import measure_program as board_side
 from synapticos.host.firmware import firmware_parameters, link_program
+from synapticos.host.loops import LoopSource
+from synapticos.kernel.layers.tables import RUN
+from synapticos.kernel.run import APP_STAGES
+from synapticos.kernel.stages.tables import BUILTINS
 from synapticos.kernel.status import Status
 
 ALONE, TOGETHER, SET_ASIDE = 0, 1, 2
@@ -39,6 +49,9 @@ class StepCost:
     name: str
     cycles: list[int] = field(default_factory=list)
     instructions: list[int] = field(default_factory=list)
+    calls: list[Detail | None] = field(default_factory=list)  # what the step called, beside the kernel
+    bound: int | None = None  # cycles that no input takes more than
+    why: str = ""  # there is no such bound
 
     @property
     def most(self) -> int:
@@ -62,6 +75,9 @@ class Costed:
     resume: int  # that a job set aside adds to it at most, once each time
     inputs: int  # frames of each job
     instructions: int  # of all that ran
+    take: int = 0  # that a poll takes for each other job that has just been released
+    tick: int = 0  # the board's clock interrupt, where it has one
+    doze: int = 0  # from an interrupt that ends a sleep to the kernel
     notes: list[str] = field(default_factory=list)
 
 
@@ -89,10 +105,9 @@ def measure(
     """Build, run and count. Raises UserError for all that cannot be built, and for a job that ends with an error on all inputs."""
     from synapticos.compiler import Program
     from synapticos.emulator import Machine
-    from synapticos.emulator.meter import Meter
 
     board = boards.find(board_name)
-    image = compile_app(app, slots=max(len(app.jobs), 1), enforce=False)
+    image = _compiled(app)
     if image.host_stages:
         names = ", ".join(stage.__name__ for stage, _ in image.host_stages)
         raise UserError(f'app "{app.name}": {names} is a stage of the host (NumPy) and cannot run on {board.name}; write it with @syn.stage')
@@ -124,7 +139,10 @@ def measure(
     machine = Machine(elf, board, files=fed)
     posted, polled = (_symbol(machine.image, name)[0] for name in ("measured_post", "measured_poll"))
     inside = [_symbol(machine.image, name) for name in ("measure_post", "measure_poll")]
-    meter = Meter(machine.cpu, Costs(machine.image, timing), begins=[posted, polled], inside=inside)
+    costs = Costs(machine.image, timing)
+    roots, members = _roots(made, image, elf, machine.image)
+    meter = Meter(machine.cpu, costs, begins=[posted, polled], inside=inside, roots=roots, members=members)
+    machine.control.systick.due = lambda: NEVER  # type: ignore[method-assign] # exceptions come between pieces only
     machine.slice = 1 << 40  # each record is a pause anyway, and a block cut in two would count twice
     done = machine.run()
     if done.code != 0:
@@ -133,9 +151,27 @@ def measure(
         told = explain(elf, done.text, dict(enumerate(made.files))).strip().splitlines()
         raise UserError(f"{app.name} on {board.name}: {done.reason or (told[-1] if told else f'ended with {done.code}')}")
     advance()
-    costed = _collect(image, timing, done.files.get("steps", b""), meter.pieces(), frames, notes)
+    costed_extra = (EXCEPTION + costs.straight("board_tick"), EXCEPTION + costs.straight("hal_idle") + costs.straight("board_tick"))
+    details = {detail.piece: detail for detail in meter.details()}
+    costed = _collect(image, timing, done.files.get("steps", b""), meter.pieces(), details, frames, notes)
+    code, loops = Code(machine.image, costs), LoopSource(app)
+    for job in image.jobs:
+        for step in costed.steps[job.pipeline.name]:
+            if not step.steady:
+                _bound(code, step, roots, _limit(job.pipeline.steps[step.stage]), loops)
+    costed.tick, costed.doze = costed_extra
     costed.instructions = done.instructions
     return image, costed
+
+
+def _compiled(app: App) -> Image:
+    """The app with jobs that nothing releases or ends but the measuring program: no rate, no policy, a deadline far away."""
+    declared = app.jobs
+    app.jobs = [replace(job, every=0, late="run", deadline=MAX_TIME if job.deadline else 0) for job in declared]
+    try:
+        return compile_app(app, slots=max(len(app.jobs), 1), enforce=False)
+    finally:
+        app.jobs = declared
 
 
 def _own_frames(source: Any, file: Path | None, crop: bool, most: int) -> list[np.ndarray]:
@@ -150,23 +186,25 @@ def _own_frames(source: Any, file: Path | None, crop: bool, most: int) -> list[n
     return out
 
 
-def _collect(image: Image, timing: Timing, data: bytes, pieces: list[tuple[int, int, int]], frames: int, notes: list[str]) -> Costed:
+def _collect(image: Image, timing: Timing, data: bytes, pieces: list[tuple[int, int, int]], details: dict[int, Detail], frames: int,
+             notes: list[str]) -> Costed:  # fmt: skip
     size = lang.sizeof(board_side.MeasureRecord)
     records = [lang.unpack(board_side.MeasureRecord, data, at) for at in range(0, len(data), size)]
     if len(records) != len(pieces):
         raise RuntimeError(f"{len(records)} records of {len(pieces)} pieces")
     found: dict[str, dict[tuple[int, int, int], StepCost]] = {p.name: {} for p in image.pipelines}
     first: dict[tuple[int, int, int, int], int] = {}  # cycles of the first frame alone
-    out = Costed(timing, {}, 0, 0, 0, 0, frames, 0, notes)
+    out = Costed(timing, {}, 0, 0, 0, 0, frames, 0, notes=notes)
     failed: dict[tuple[int, int], Status] = {}
     aside: dict[int, int] = {}
-    for record, (kind, instructions, cycles) in zip(records, pieces, strict=True):
+    first_poll = True
+    for piece, (record, (kind, instructions, cycles)) in enumerate(zip(records, pieces, strict=True)):
         if kind != record["kind"]:
             raise RuntimeError("the records are out of step with the pieces")
         job = record["job"]
         if kind == board_side.KIND_POST:
             out.post = max(out.post, cycles)
-            aside = {}
+            aside, first_poll = {}, True
             continue
         if job == board_side.NOBODY:
             out.idle = max(out.idle, cycles)
@@ -181,15 +219,19 @@ def _collect(image: Image, timing: Timing, data: bytes, pieces: list[tuple[int, 
             step = found[name].setdefault(cursor, _step(image, job, cursor))
             step.cycles.append(cycles)
             step.instructions.append(instructions)
+            step.calls.append(details.get(piece))
             if record["frame"] == 0:
                 first[job, *cursor] = cycles
         elif (job, *cursor) in first:
             more = cycles - first[job, *cursor]
-            if record["phase"] == TOGETHER:
+            if record["phase"] == TOGETHER and first_poll:
+                out.take = max(out.take, -(-more // max(len(image.jobs) - 1, 1)))
+            elif record["phase"] == TOGETHER:
                 out.crowd = max(out.crowd, more)
             else:
                 aside[job] = aside.get(job, 0) + max(more, 0)
                 out.resume = max(out.resume, aside[job])
+        first_poll = False
     for j, job in enumerate(image.jobs):
         ended = [status for (number, _), status in failed.items() if number == j]
         if not found[job.pipeline.name] or len(ended) >= frames:
@@ -198,6 +240,60 @@ def _collect(image: Image, timing: Timing, data: bytes, pieces: list[tuple[int, 
             notes.append(f"{job.pipeline.name}: {len(ended)} of {frames} inputs ended with {ended[0].name}, and are not counted")
     out.steps = {name: [steps[key] for key in sorted(steps)] for name, steps in found.items()}
     return out
+
+
+def _roots(made: Any, image: Image, elf: bytes, found: Any) -> tuple[list[int], list[list[tuple[int, int]]]]:
+    """What a poll calls beside the kernel: layers' functions, built-ins and the app's stages; and the code of each."""
+    nodes = read_nodes(elf)
+    resolve(nodes, made)
+    names: dict[str, None] = {}
+    for table in image.lean_tables:
+        if table in (RUN, BUILTINS, APP_STAGES):
+            names |= dict.fromkeys(entry.c_name for entry in made.entries(table) if entry.c_name in nodes)
+    roots, members = [], []
+    for name in list(names)[:MOST_ROOTS]:
+        reached, work = {name}, [name]
+        while work:
+            more = nodes[work.pop()].calls - reached
+            reached |= more
+            work += [n for n in more if n in nodes]
+        roots.append(found.symbols[name] & ~1)
+        members.append([(found.symbols[n] & ~1, (found.symbols[n] & ~1) + found.sizes[n]) for n in reached if n in found.symbols])
+    return roots, members
+
+
+def _limit(step: Step) -> int | None:
+    """How often a loop of a built-in that sorts goes round at most, each time that it is entered: once a box, and never
+    less often than a box has numbers; once a score. None: not known, or it does not depend on the data."""
+    if step.kind == "builtin" and step.name in ("nms", "suppress"):
+        return max(step.inputs[0].shape[0], step.inputs[0].shape[-1])
+    if step.kind == "builtin" and step.name == "top_k":
+        return prod(step.inputs[0].shape)
+    return None
+
+
+def _bound(code: Code, step: StepCost, roots: list[int], limit: int | None, loops: LoopSource) -> None:
+    """Of a step that took more or less by its data: its longest way, if its loops do not depend on that."""
+    if len(step.calls) != len(step.cycles) or any(call is None for call in step.calls):
+        step.why = "what it calls was not seen"
+        return
+    calls = [call for call in step.calls if call is not None]
+    if len({call.root for call in calls}) != 1:
+        step.why = "it calls one thing or another"
+        return
+    counts = []
+    for call in calls:
+        ran = [0] * (len(code.costs.count) + 1)
+        for half, times in call.ran:
+            ran[half] = times
+        counts.append(ran)
+    try:
+        longest = Longest(code, counts, limit, loops).bound(roots[calls[0].root])
+    except NoBound as reason:
+        step.why = str(reason)
+        return
+    rest = max(cycles - call.cycles for cycles, call in zip(step.cycles, calls, strict=True))
+    step.bound = rest + longest
 
 
 def _step(image: Image, job: int, cursor: tuple[int, int, int]) -> StepCost:
