@@ -14,6 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
+
+from unicorn import unicorn_const as const
 
 from synapticos.boards import bare
 from synapticos.boards.faults import Image, Place
@@ -23,6 +26,7 @@ from synapticos.emulator.cpu import Cpu, Registers
 SLICE = 100_000_000  # instructions between two looks for Ctrl-C: about a third of a second
 GAP = 16  # bytes after each allocation that belong to nobody
 _PAGE = 4096
+BELOW = 128  # bytes under the stack pointer that an interrupt leaves alone: more than a core pushes
 NO_END = 1 << 62
 PROCESSOR, CHECK, LATE = 1, 2, 3  # FaultKind of kernel/job.py
 CAUSES = {  # what a processor with an MPU would say, as bits of its CFSR
@@ -87,6 +91,7 @@ class Core:
         self._leave = Registers(self.cpu, (unit.PC,))
         self._panic = Registers(self.cpu, (0, 1))
         self._start = self.cpu.start
+        self._held: list[tuple[Any, int, int, int]] = []  # calls begun and not ended
 
     def reset(self) -> None:
         """Give the program's variables their first values. What was allocated stays."""
@@ -178,6 +183,50 @@ class Core:
         finally:
             self.instructions += self._ran
         return self._ran
+
+    def begin(self, symbol: str | int, block: int, after: int) -> int | None:
+        """Start a call and hold it after `after` instructions (at least 2, and to the end of an IT block): how many ran.
+
+        Meanwhile other functions may be called, on the stack below, as an interrupt's would be; `resume` goes on. None
+        if the function has returned before: then nothing is held.
+        """
+        enter = self._enter
+        enter.value[0] = block
+        enter.store()
+        error, ran = self._start(self.symbols[symbol] if isinstance(symbol, str) else symbol, after)
+        pc = self._leave.load()[0]
+        if pc == bare.RETURN and error in (unit.OK, unit.EXCEPTION):
+            return None
+        if error != unit.OK or ran < after:
+            self._go_on(error, ran)
+        registers = Registers(self.cpu, (unit.SP,))
+        self._held.append((self.cpu.uc.context_save(), pc, enter.value[1], ran))
+        enter.value[1] = (registers.load()[0] - BELOW) & -8
+        return ran
+
+    def resume(self) -> int:
+        """Let the call that `begin` holds go on to its end: the instructions that it took in all."""
+        context, pc, stack, before = self._held.pop()
+        self.cpu.uc.context_restore(context)
+        self._enter.value[1] = stack
+        error, ran = self._start(pc, SLICE)
+        if error != unit.EXCEPTION or self._leave.load()[0] != bare.RETURN:
+            ran = self._go_on(error, ran)
+        return before + ran - 1
+
+    def watch(self, *symbols: str) -> list[tuple[str, int]]:
+        """From now on note each entry of these functions in the list that is returned: which, and after how many
+        instructions of its call."""
+        seen: list[tuple[str, int]] = []
+        for name in symbols:
+            at = self.symbols[name] & ~1
+
+            def hook(uc: object, address: int, size: int, data: object, name: str = name) -> None:
+                seen.append((name, self.cpu.ran))
+
+            self.cpu.uc.hook_add(const.UC_HOOK_BLOCK, hook, begin=at, end=at)
+        self.cpu.uc.ctl_flush_tb()
+        return seen
 
     def _go_on(self, error: int) -> None:
         """The rest of a call that took more than a slice, or did not return."""

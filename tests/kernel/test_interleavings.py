@@ -1,0 +1,136 @@
+"""An interrupt at every point at which one may strike: every job ends once, with the right bytes, and nothing is lost."""
+
+import os
+
+import pytest
+from apps import PREEMPTIBLE, PipelineOf, app_stage, model, tables
+from interleavings import CANCELLED, DONE, Player, Run, ended_once
+from kernels import NOTE_DONE, OPTIONS, REALTIME, ROOTS, World, stub_output
+from synapticos.kernel.job import JobParams
+from synapticos.kernel.kernel import Kernel
+from synapticos.kernel.region import REGION_CONTAINERS, REGION_TABLES, Regions
+from synapticos.kernel.sched import infer_abort, infer_cancel
+from synapticos.kernel.status import Status
+from synapticos.kernel.submit import infer_post
+from synapticos.lang import u8
+
+ALL = os.environ.get("SYNAPTICOS_INTERLEAVINGS") == "all"  # no point is left out
+PASS = 0
+
+
+def stride(w, usual: int) -> int:
+    """Every point if all are asked for; else every so manieth, fewer on the engine that takes longest."""
+    return 1 if ALL else usual * 3 + 2 if w.e.name == "checked" else usual
+
+
+@pytest.fixture
+def app(make):
+    """A kernel with a pre-emptible pipeline of three steps in each class, and room for more jobs than a test has."""
+    if make.engine == "native":
+        pytest.skip("its instructions are not counted; the emulated core's are")
+    w = World(make(*ROOTS, **OPTIONS))
+    job = lambda p: dict(priority=p, flags=PREEMPTIBLE)
+    pipelines = [PipelineOf([app_stage(PASS, 64), app_stage(PASS, 64), model(0)], result=16, sink=NOTE_DONE, job=job(p)) for p in (0, 1, 2)]
+    for region, part in zip((REGION_TABLES, REGION_CONTAINERS), tables([(b"any bytes will do", 0)], pipelines), strict=True):
+        w.e(Regions.set, w.kernel.regions, int(region), w.keep(w.e.array(u8, part)), len(part))
+    assert w("app_boot") == Status.OK
+    w.pipes = [w("app_pipeline", i) for i in range(3)]
+    return w
+
+
+def content(id: int) -> bytes:
+    return bytes([17 * id % 256] * 48)
+
+
+def submit(w, priority, deadline=0):
+    """A job of a class, its input made of its id."""
+    id = w.kernel.next_id
+    assert w.submit(w.pipes[priority], content(id), priority, callback=NOTE_DONE, preemptible=True, deadline=deadline) == id
+    return id
+
+
+def posting(w, priority, deadline=0, preemptible=True):
+    """The interrupt that submits one."""
+    params = w.keep(w.e.new(JobParams, priority=priority, callback=NOTE_DONE, preemptible=preemptible, deadline_us=deadline))
+    buffer = w.keep(w.e.array(u8, content(w.kernel.next_id)))
+    return [infer_post, w.kernel, w.pipes[priority], w.keep(w.descriptor(48)), buffer, None, 0, params]
+
+
+def right_bytes(w, id):
+    assert w.result(id) == stub_output(content(id)), id
+
+
+@pytest.mark.parametrize("deadline", [0, 1000])
+def test_an_urgent_job_comes_at_any_point(app, deadline):
+    """It goes next, whatever step it came in, ends once, and so does the one that it interrupts, with its own bytes."""
+    low = submit(app, 0)
+    interrupt = posting(app, REALTIME, deadline)
+    player = Player(app)
+    points = 0
+    for run in player.runs(interrupt, stride(app, 7)):
+        points += 1
+        status, high = run.answer
+        assert status == Status.OK
+        player.watcher.check_idle(app)
+        assert [ended_once(app, i) for i in (low, high)] == [DONE, DONE]
+        order = [i for i in run.ran if i == high]
+        first = run.ran.index(high)
+        assert len(order) == 3 and first <= run.poll + 1, run
+        assert run.ran[first : first + 3] == [high] * 3, run
+        right_bytes(app, low), right_bytes(app, high)
+    assert points > 40
+
+
+@pytest.mark.parametrize("target", [0, 1, 2])
+@pytest.mark.parametrize("how", [infer_cancel, infer_abort])
+def test_a_job_is_ended_from_outside_at_any_point(app, how, target):
+    """One half done and suspended, one running, one queued: what the answer says of the target is what becomes of it."""
+    jobs = [submit(app, 0)]
+    app("kernel_poll")
+    jobs.append(submit(app, 1))
+    app("kernel_poll")
+    jobs.append(submit(app, 1))
+    player = Player(app)
+    seen = set()
+    for run in player.runs([how, app.kernel, jobs[target]], stride(app, 11)):
+        player.watcher.check_idle(app)
+        states = [ended_once(app, i) for i in jobs]
+        seen.add(run.answer)
+        if run.answer == Status.OK:
+            assert states[target] == CANCELLED, run
+        else:
+            assert run.answer == Status.ALREADY or (run.answer == Status.BUSY and how is infer_cancel), run
+            assert states[target] == DONE, run
+        assert all(s == DONE for i, s in enumerate(states) if i != target), run
+        for id, state in zip(jobs, states, strict=True):
+            if state == DONE:
+                right_bytes(app, id)
+    assert Status.ALREADY in seen and len(seen) > 1
+
+
+def test_an_interrupt_that_does_nothing_leaves_no_trace(app):
+    """Wherever it strikes the kernel's bytes are those of a run without it: what is seen elsewhere is not the player's doing."""
+    submit(app, 0)
+    app("kernel_poll")
+    submit(app, 2, deadline=50)
+    player = Player(app)
+    player.drain(Run(None, 0, None))
+    upto = next(f.offset for f in app.e.type(Kernel).fields if f.name == "board")
+    undisturbed = bytes(app.kernel)[:upto]
+    player.restore()
+    for run in player.runs([infer_cancel, app.kernel, 99], stride(app, 7)):
+        assert run.answer == Status.NOENT
+        assert bytes(app.kernel)[:upto] == undisturbed, run
+
+
+def test_slots_run_out_at_any_point(app):
+    """All slots but one are taken: the job from the interrupt gets the last, and nobody else's."""
+    jobs = [submit(app, p) for p in (0, 1, 0)]
+    player = Player(app)
+    for run in player.runs(posting(app, 1), stride(app, 13)):
+        status, more = run.answer
+        assert status == Status.OK and more not in jobs
+        player.watcher.check_idle(app)
+        assert all(ended_once(app, i) == DONE for i in [*jobs, more])
+        for id in [*jobs, more]:
+            right_bytes(app, id)
