@@ -25,7 +25,6 @@ def kernel():
 
 
 def assert_bounded(kernel, tasks, seed, count=4):
-    tasks = replace(tasks, clock_ns=2 * US)  # the kernel rounds times to microseconds
     bounds, seen = analyse(tasks), simulate_tasks(tasks, seed=seed, count=count, simulator=kernel)
     for bound in bounds:
         if bound.response is not None and not bound.apart and seen[bound.name] != NO_ROOM:
@@ -58,7 +57,7 @@ def wide_set(seed: int) -> TaskSet:
     noise = ()
     if rng.random() < 0.4:
         noise = (Interference("irq", int(rng.integers(200_000, 5_000_000)), int(rng.integers(1_000, 50_000)), int(rng.integers(0, 100_000))),)
-    return TaskSet(tuple(tasks), noise, idle_ns=int(rng.integers(0, 5_000)) if rng.random() < 0.5 else 0, clock_ns=1_000)
+    return TaskSet(tuple(tasks), noise, idle_ns=int(rng.integers(0, 5_000)) if rng.random() < 0.5 else 0)
 
 
 @settings(max_examples=40)

@@ -198,7 +198,9 @@ class Core:
         if pc == bare.RETURN and error in (unit.OK, unit.EXCEPTION):
             return None
         if error != unit.OK or ran < after:
-            self._go_on(error, ran)
+            self._ran = ran
+            self._go_on(error)
+            return None
         registers = Registers(self.cpu, (unit.SP,))
         self._held.append((self.cpu.uc.context_save(), pc, enter.value[1], ran))
         enter.value[1] = (registers.load()[0] - BELOW) & -8
@@ -209,10 +211,10 @@ class Core:
         context, pc, stack, before = self._held.pop()
         self.cpu.uc.context_restore(context)
         self._enter.value[1] = stack
-        error, ran = self._start(pc, SLICE)
+        error, self._ran = self._start(pc, SLICE)
         if error != unit.EXCEPTION or self._leave.load()[0] != bare.RETURN:
-            ran = self._go_on(error, ran)
-        return before + ran - 1
+            self._go_on(error)
+        return before + self._ran - 1
 
     def watch(self, *symbols: str) -> list[tuple[str, int]]:
         """From now on note each entry of these functions in the list that is returned: which, and after how many
