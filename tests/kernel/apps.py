@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from synapticos.kernel.tables import (
-    APP_MAGIC, APP_VERSION, JOB_PREEMPTIBLE, ROW_APP, ROW_BUILTIN, ROW_HOST, ROW_MODEL, AppHeader, JobRow, ModelRow, PipelineRow, StageRow,
+    APP_MAGIC, APP_VERSION, JOB_PREEMPTIBLE, ROW_APP, ROW_BUILTIN, ROW_HOST, ROW_MODEL, AppHeader, JobRow, ModelRow, PipelineRow, SourceRow, StageRow,
 )  # fmt: skip
 from synapticos.lang import pack, sizeof
 
@@ -26,6 +26,8 @@ class PipelineOf:
     result: int = 0
     sink: int = 0
     job: dict | None = None  # priority, flags, deadline_us
+    source: int = 0  # + 1
+    feed: int = 0  # + 1
 
 
 def app_stage(number: int, capacity: int, binds=()) -> StageOf:
@@ -47,7 +49,7 @@ def model(number: int) -> StageOf:
 PREEMPTIBLE = int(JOB_PREEMPTIBLE)
 
 
-def tables(models: list[tuple[bytes, int]], pipelines: list[PipelineOf], result_bytes: int | None = None, change: dict | None = None, **header) -> tuple[bytes, bytes]:
+def tables(models: list[tuple[bytes, int]], pipelines: list[PipelineOf], result_bytes: int | None = None, sources: list[dict] | None = None, change: dict | None = None, **header) -> tuple[bytes, bytes]:
     """(tables, containers) for models (bytes, backend) and pipelines."""
     containers, rows = b"", []
     for data, backend in models:
@@ -55,7 +57,7 @@ def tables(models: list[tuple[bytes, int]], pipelines: list[PipelineOf], result_
         containers += data.ljust(-(-len(data) // 16) * 16, b"\0")
     configs, stage_rows, pipeline_rows, job_rows, binds = b"", [], [], [], []
     for i, p in enumerate(pipelines):
-        pipeline_rows.append(pack(PipelineRow, first_stage=len(stage_rows), stages=len(p.stages), sink=p.sink, result=p.result))
+        pipeline_rows.append(pack(PipelineRow, first_stage=len(stage_rows), stages=len(p.stages), sink=p.sink, result=p.result, source=p.source, feed=p.feed))
         for s in p.stages:
             stage_rows.append((s, len(configs), len(binds)))
             configs += s.config.ljust(-(-len(s.config) // 4) * 4, b"\0")
@@ -64,7 +66,7 @@ def tables(models: list[tuple[bytes, int]], pipelines: list[PipelineOf], result_
             job_rows.append(pack(JobRow, pipeline=i, **p.job))
     at = sizeof(AppHeader)
     layout = {}
-    sections = [("jobs", b"".join(job_rows)), ("models", b"".join(rows)), ("pipelines", b"".join(pipeline_rows)), ("stages", b"\0" * sizeof(StageRow) * len(stage_rows)), ("binds", b"".join(b.to_bytes(2, "little") for b in binds))]
+    sections = [("jobs", b"".join(job_rows)), ("models", b"".join(rows)), ("pipelines", b"".join(pipeline_rows)), ("stages", b"\0" * sizeof(StageRow) * len(stage_rows)), ("binds", b"".join(b.to_bytes(2, "little") for b in binds)), ("sources", b"".join(pack(SourceRow, **s) for s in sources or []))]
     for name, data in sections:
         layout[f"{name}_at"] = at
         at += -(-len(data) // 8) * 8
@@ -74,7 +76,7 @@ def tables(models: list[tuple[bytes, int]], pipelines: list[PipelineOf], result_
         for s, c, first in stage_rows
     ))  # fmt: skip
     results = max((p.result for p in pipelines), default=0) if result_bytes is None else result_bytes
-    head = dict(magic=APP_MAGIC, version=APP_VERSION, models=len(rows), pipelines=len(pipelines), stages=len(stage_rows), jobs=len(job_rows), binds=len(binds), result_bytes=results, **layout)
+    head = dict(magic=APP_MAGIC, version=APP_VERSION, models=len(rows), pipelines=len(pipelines), stages=len(stage_rows), jobs=len(job_rows), binds=len(binds), sources=len(sources or []), result_bytes=results, **layout)
     out = pack(AppHeader, **{**head, **header, **(change or {})})
     for _, data in sections:
         out += data.ljust(-(-len(data) // 8) * 8, b"\0")

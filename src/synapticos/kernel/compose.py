@@ -6,7 +6,7 @@ The grammar is `pre* model post*`. Every published call takes the kernel first a
 from synapticos.lang import *
 from synapticos.kernel import hal
 from synapticos.kernel.arena import HEADER
-from synapticos.kernel.capacity import COMPOSING, PIPELINE_CONFIG_BYTES
+from synapticos.kernel.capacity import COMPOSING, FEEDS, PIPELINE_CONFIG_BYTES
 from synapticos.kernel.kernel import Kernel
 from synapticos.kernel.model import Model
 from synapticos.kernel.pipeline import (
@@ -115,13 +115,17 @@ def pipeline_add_model(kernel: Kernel, pipe: u32, model: u32) -> Status:
 def pipeline_build(kernel: Kernel, pipe: u32) -> Status:
     """Close a pipeline: from now on it takes jobs and no stages. The published estimate goes to the log.
 
-    Returns OK; INVAL for a bad pipeline; ALREADY if it is built; INVAL without a model; NOENT if the model is gone.
+    Returns OK; INVAL for a bad pipeline; ALREADY if it is built; INVAL without a model, unless it
+    ends in a feed; NOENT if the model is gone.
     """
     pipeline = kernel.pipelines.find(pipe)
     if pipeline is None:
         return Status.INVAL
     if pipeline.state == PipelineState.BUILT:
         return Status.ALREADY
+    if FEEDS != 0 and pipeline.feed != 0 and pipeline.model == NO_MODEL:
+        pipeline.state = PipelineState.BUILT
+        return Status.OK
     if pipeline.model == NO_MODEL:
         return Status.INVAL
     model = kernel.models.find(pipeline.stages[pipeline.model].number)

@@ -8,16 +8,17 @@ many do, the release's policy says which is dropped. All of that is counted.
 from synapticos.lang import *
 from synapticos.kernel import hal
 from synapticos.kernel.bits import bit, lowest_bit
-from synapticos.kernel.capacity import FEEDS, FEED_ENTRIES, MAX_JOBS, RELEASES
+from synapticos.kernel.capacity import FEED_ENTRIES, FEEDS, MAX_JOBS, MAX_WAITING, RELEASES
 from synapticos.kernel.divide import divide
-from synapticos.kernel.job import NEVER, JobParams, JobState
+from synapticos.kernel.job import NEVER, Job, JobParams, JobState
 from synapticos.kernel.kernel import Kernel
 from synapticos.kernel.pipeline import PipelineState
+from synapticos.kernel.queue import add_release, drop_entry, drop_first
 from synapticos.kernel.region import REGION_ARENA
-from synapticos.kernel.release import Queue, Release
+from synapticos.kernel.release import BOX_BYTES, BOX_STRIDE, Queue, Release
 from synapticos.kernel.status import Status
 from synapticos.kernel.submit import infer_post
-from synapticos.kernel.tensor import Tensor
+from synapticos.kernel.tensor import STAGE_INPUTS, DType, Tensor
 
 HALF_RANGE: Final[u64] = 0x7FFFFFFF  # of the board's counter: no sleep is longer, or the clock would miss a wrap
 
@@ -96,8 +97,17 @@ def aim(kernel: Kernel, release: Release) -> None:
     if now > next:
         past = divide(now - next + (release.period_us - u64(1)), release.period_us)
         next += past * release.period_us
-    release.next_us = next
-    release.next_ticks = kernel.clock.of_us(next)
+    aim_at(kernel, release, next)
+
+
+@fn
+def aim_at(kernel: Kernel, release: Release, us: u64) -> None:
+    """The next nominal time of a release, unless that is after the end."""
+    release.next_us = NEVER
+    release.next_ticks = NEVER
+    if us < kernel.releases.end_us:
+        release.next_us = us
+        release.next_ticks = kernel.clock.of_us(us)
 
 
 @fn
@@ -110,48 +120,6 @@ def find_due(kernel: Kernel) -> None:
         if release.next_us < releases.due_us:
             releases.due_us = release.next_us
             releases.due_ticks = release.next_ticks
-
-
-@fn
-def drop_entry(kernel: Kernel, release: Release, entry: u32) -> None:
-    """One user less of an entry (+ 1; 0: none) of a release's feed."""
-    if FEEDS != 0 and entry != 0:
-        state = hal.critical_enter(kernel.board)
-        feed = kernel.releases.feeds[release.feed - 1]
-        feed.drop(entry)
-        hal.critical_exit(kernel.board, state)
-
-
-@fn
-def drop_first(kernel: Kernel, release: Release) -> None:
-    """The oldest release that waits is dropped."""
-    drop_entry(kernel, release, release.queue[release.first].entry)
-    release.first = u8(release.place(1))
-    release.waiting -= 1
-    release.dropped = wrap(u32, release.dropped + 1)
-
-
-@fn
-def add_release(kernel: Kernel, release: Release, us: u64, entry: u32, item: u32) -> None:
-    """A release at `us` with an entry that the caller holds a user of: it waits, or its policy says what else."""
-    release.released = wrap(u32, release.released + 1)
-    if release.policy == Queue.COALESCE and release.waiting != 0:
-        waiting = release.queue[release.first]
-        drop_entry(kernel, release, waiting.entry)
-        waiting.entry = u8(entry)
-        release.coalesced = wrap(u32, release.coalesced + 1)
-        return
-    if release.waiting >= release.depth:
-        if release.policy == Queue.NEWEST:
-            drop_entry(kernel, release, entry)
-            release.dropped = wrap(u32, release.dropped + 1)
-            return
-        drop_first(kernel, release)
-    waiting = release.queue[release.place(release.waiting)]
-    waiting.release_us = us
-    waiting.entry = u8(entry)
-    waiting.item = u8(item)
-    release.waiting += 1
 
 
 @fn
@@ -169,8 +137,9 @@ def take_newest(kernel: Kernel, release: Release) -> tuple[bool, u32]:
 
 @fn
 def release_by_clock(kernel: Kernel, release: Release, now: u64) -> None:
-    """All nominal times of a release that have come, the last of them at `now` (microseconds since boot)."""
-    behind = divide(now - release.next_us, release.period_us)
+    """All nominal times of a release that have come; it is `now` microseconds after boot."""
+    seen = min(now, kernel.releases.end_us - 1)
+    behind = divide(seen - release.next_us, release.period_us)
     release.delay_us = max(release.delay_us, sat(u32, now - release.next_us))
     release.late = sat(u32, release.late + behind)
     # Of more than fit the queue twice, those in the middle all meet the same fate; which times remain is the policy's.
@@ -178,9 +147,10 @@ def release_by_clock(kernel: Kernel, release: Release, now: u64) -> None:
     if behind > u64(2) * release.depth:
         middle = behind - u64(2) * release.depth
     left = u32(behind - middle) + 1
+    next = release.next_us
     while left != 0:
         if middle != 0 and left == release.depth:
-            release.next_us += middle * release.period_us
+            next += middle * release.period_us
             release.released = wrap(u32, release.released + wrap(u32, middle))
             if release.policy == Queue.COALESCE:
                 release.coalesced = wrap(u32, release.coalesced + wrap(u32, middle))
@@ -188,13 +158,13 @@ def release_by_clock(kernel: Kernel, release: Release, now: u64) -> None:
                 release.dropped = wrap(u32, release.dropped + wrap(u32, middle))
         found, entry = take_newest(kernel, release)
         if found:
-            add_release(kernel, release, release.next_us, entry, 0)
+            place = add_release(kernel, release, next, entry, 0)
         else:
             release.released = wrap(u32, release.released + 1)
             release.starved = wrap(u32, release.starved + 1)
-        release.next_us += release.period_us
+        next += release.period_us
         left -= 1
-    release.next_ticks = kernel.clock.of_us(release.next_us)
+    aim_at(kernel, release, next)
 
 
 @fn
@@ -218,11 +188,11 @@ def take_arrivals(kernel: Kernel, number: u32) -> None:
         us = max(time - min(time, u64(age)), 1)
         for i in range(min(releases.count, RELEASES)):
             release = releases.items[i]
-            if release.feed == number + 1 and release.period_us == 0 and release.enabled:
+            if release.feed == number + 1 and release.by_feed and release.enabled:
                 state = hal.critical_enter(kernel.board)
                 feed.hold(entry)
                 hal.critical_exit(kernel.board, state)
-                add_release(kernel, release, us, entry, 0)
+                place = add_release(kernel, release, us, entry, 0)
         state = hal.critical_enter(kernel.board)
         if feed.by_clock:
             feed.drop(feed.newest)
@@ -244,6 +214,31 @@ def switch(kernel: Kernel, release: Release, on: bool) -> None:
 
 
 @fn
+def give_box(kernel: Kernel, release: Release, job: Job, place: u32) -> None:
+    """Inside the critical section: a job that looks at a box gets it as its second input."""
+    at = release.boxes_at + MAX_WAITING * BOX_STRIDE
+    source = kernel.regions.get(REGION_ARENA, release.boxes_at + place * BOX_STRIDE, BOX_BYTES)
+    target = kernel.regions.get(REGION_ARENA, at, BOX_BYTES)
+    if source is None or target is None:
+        return
+    move(target, source, BOX_BYTES)
+    second: u32 = 1  # no constant: a build may have room for one input only
+    x = job.x[second]
+    x.offset = at
+    x.size = BOX_BYTES
+    x.dtype = DType.FLOAT32
+    x.ndim = 2
+    x.region = u8(REGION_ARENA)
+    x.shape[0] = 1
+    x.shape[1] = BOX_BYTES // 4
+    x.shape[2] = 0
+    x.shape[3] = 0
+    job.quant[second].scale = 0.0
+    job.quant[second].zero = 0
+    job.inputs = 2
+
+
+@fn
 def start_waiting(kernel: Kernel, number: u32) -> None:
     """Submit the oldest release that waits, if the last job has ended. Without a free slot it waits on."""
     release = kernel.releases.items[number]
@@ -253,7 +248,8 @@ def start_waiting(kernel: Kernel, number: u32) -> None:
     if pipeline.state != PipelineState.BUILT:
         drop_first(kernel, release)
         return
-    waiting = release.queue[release.first]
+    place = u32(release.first)
+    waiting = release.queue[place]
     x = local(Tensor)
     copy(x, release.x)
     if FEEDS != 0 and waiting.entry != 0:
@@ -286,6 +282,8 @@ def start_waiting(kernel: Kernel, number: u32) -> None:
             job.releaser = u8(number + 1)
             job.entry = waiting.entry
             job.detached = not release.collect
+            if STAGE_INPUTS > 1 and release.parent != 0:
+                give_box(kernel, release, job, place)
             release.job = id
             kept = True
     hal.critical_exit(kernel.board, state)

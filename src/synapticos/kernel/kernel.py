@@ -109,6 +109,7 @@ def kernel_boot(kernel: Kernel, board: u32) -> None:
     kernel.free = 0xFFFFFFFF >> (32 - MAX_JOBS)
     kernel.releases.due_us = NEVER
     kernel.releases.due_ticks = NEVER
+    kernel.releases.end_us = NEVER
     now = hal.ticks(board)
     rate = hal.tick_rate(board)
     kernel.clock.start(now, rate)

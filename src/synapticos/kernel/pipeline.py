@@ -76,6 +76,9 @@ class Pipeline:
     preemptible: bool  # likewise
     late: u8  # likewise, a Late
     flags: u8  # likewise, of JobParams
+    feed: u8  # + 1: where its results go; 0: to whoever reads them
+    cascades: bool  # its boxes release other jobs
+    reserved_end: u16
     stages: Shaped[Array[Stage], MAX_PIPELINE_STAGES]
     config: Shaped[Array[u8], PIPELINE_CONFIG_BYTES]
 
@@ -150,6 +153,8 @@ def pipeline_clear(pipeline: Pipeline) -> None:
     pipeline.preemptible = False
     pipeline.late = 0
     pipeline.flags = 0
+    pipeline.feed = 0
+    pipeline.cascades = False
     fill(pipeline.name, 0, PIPELINE_NAME)
     fill(pipeline.config, 0, PIPELINE_CONFIG_BYTES)
 

@@ -13,6 +13,10 @@ from synapticos.kernel.capacity import FEED_ENTRIES, FEEDS, MAX_WAITING, RELEASE
 from synapticos.kernel.tensor import Tensor
 
 
+BOX_BYTES: Final[u32] = 24  # x1, y1, x2, y2, score, class
+BOX_STRIDE: Final[u32] = 32
+
+
 class Queue(u8, Enum):
     """What becomes of a release that finds the queue of its job full."""
 
@@ -47,6 +51,8 @@ class Release:
     coalesced: u32
     starved: u32  # by the clock, and its feed had never got anything
     late: u32  # by the clock, and seen only when the next one was due already
+    surplus: u32  # boxes beyond `most`
+    boxes_at: u32  # in the arena: a box for each place of `queue`, then the one that is being looked at
     delay_us: u32  # longest from nominal time to when poll saw it
     pipeline: u8  # slot
     feed: u8  # + 1; 0: none
@@ -55,6 +61,10 @@ class Release:
     waiting: u8
     first: u8  # place of the oldest in `queue`
     enabled: bool
+    parent: u8  # pipeline slot + 1 whose boxes release it; 0: none
+    most: u8  # boxes of one result
+    reserved: Shaped[Array[u8], 2]
+    by_feed: bool  # what arrives in its feed releases it
     collect: bool  # somebody reads its results, and frees the slot by `infer_detach`
     queue: Shaped[Array[Waiting], MAX_WAITING]
 
@@ -118,6 +128,7 @@ class Feed:
 class Releases:
     due_us: u64  # when the next release by the clock is, since boot; NEVER: none
     due_ticks: u64  # the same in ticks
+    end_us: u64  # since boot: no release by the clock at or after it; NEVER: they go on
     origin_us: u64  # since boot: phases count from here; never 0
     count: u32  # of `items` in use
     feed_count: u32

@@ -11,8 +11,11 @@ from synapticos.lang import *
 from synapticos.kernel import hal
 from synapticos.kernel.arena import HEADER, align_up, shape_bytes
 from synapticos.kernel.backend import Need, NpuState, StepRows
-from synapticos.kernel.capacity import ACCELERATOR, COMPOSING, GUARD, HOST_STAGES, OFFLOAD, PARTS, PLAIN_STAGES, PROFILING
+from synapticos.kernel.capacity import (
+    ACCELERATOR, COMPOSING, FEEDS, GUARD, HOST_STAGES, OFFLOAD, PARTS, PLAIN_STAGES, PROFILING, RELEASES,
+)  # fmt: skip
 from synapticos.kernel.container import ModelMemory
+from synapticos.kernel.feed import source_push
 from synapticos.kernel.guard import APP_STAGES, LayerWork, StageWork, guard_layer, guard_stage
 from synapticos.kernel.job import FREE_FRAME, HostWork, Job
 from synapticos.kernel.kernel import Kernel
@@ -21,6 +24,7 @@ from synapticos.kernel.npu import BACKEND_LOAD, BACKEND_NEED, BACKEND_OUTPUT, BA
 from synapticos.kernel.offload import npu_empty_place, npu_give_back, npu_step, npu_take
 from synapticos.kernel.parts import has_parts, part_begin, part_buffer, part_ends, parts_join
 from synapticos.kernel.pipeline import MIN_BUFFER, Pipeline, Stage, StageKind
+from synapticos.kernel.queue import cascade_boxes
 from synapticos.kernel.region import REGION_ARENA, REGION_NONE, REGION_NPU, REGION_OUTPUT
 from synapticos.kernel.residency import NOWHERE
 from synapticos.kernel.stages.tables import BUILTINS, capacity
@@ -493,11 +497,26 @@ def run_step(kernel: Kernel, job: Job, pipeline: Pipeline) -> Status:
 
 
 @fn
+def push_result(kernel: Kernel, job: Job) -> Status:
+    """The result goes into a feed, as if a source had given it. What finds no entry there is counted as lost, no error."""
+    x = job.x[0]
+    data = kernel.regions.get(x.region, x.offset, x.size)
+    status = source_push(kernel, u32(kernel.pipelines.items[job.pipeline].feed) - 1, data, x.size)
+    if status == Status.NOMEM:
+        return Status.OK
+    return status
+
+
+@fn
 def deliver(kernel: Kernel, job: Job, slot: u32) -> Status:
     """Move a job's result out of its frame: into the caller's buffer, or its slot's if the app has some.
 
     Each output begins at a multiple of 16. Returns OK; MSGSIZE if it does not fit, and then nothing has moved.
     """
+    if RELEASES != 0 and kernel.pipelines.items[job.pipeline].cascades:
+        cascade_boxes(kernel, job)
+    if FEEDS != 0 and kernel.pipelines.items[job.pipeline].feed != 0:
+        return push_result(kernel, job)
     region: u32 = REGION_ARENA
     at: u32 = 0
     room: u32 = 0

@@ -1,19 +1,23 @@
-"""App tables: an app as read-only data, and the boot that turns it into models, pipelines and frames.
+"""App tables: an app as read-only data, and the boot that turns it into models, pipelines, releases and frames.
 
-One region, offsets from its start: a header, then rows of models, pipelines, stages, jobs and binds. Boot goes
+One region, offsets from its start: a header, then rows of models, pipelines, stages, jobs, sources and binds. Boot goes
 through the calls that a C program would make, then lays out the arena:
 
-    models' persistent bytes | stages' states | a result buffer for each job slot | a frame for each class | free | scratch
+    models' persistent bytes | sources' entries | stages' states | cascades' boxes | a result buffer for each job slot | a frame for each class | free | scratch
 
 A class's frame is as large as its largest pipeline, and a pipeline needs the largest sum of two neighbouring buffers,
 each rounded up to 16. Boot works this out itself and compares it with what the planner wrote.
 """
 
 from synapticos.lang import *
-from synapticos.kernel.arena import align_up
-from synapticos.kernel.capacity import DEADLINES, FRONT_ENDS, HOST_STAGES, MAX_JOBS, MAX_PIPELINES, PARTS, PLAIN_STAGES
+from synapticos.kernel.arena import align_up, shape_bytes
+from synapticos.kernel.bits import bit
+from synapticos.kernel.capacity import (
+    DEADLINES, FEED_ENTRIES, FEEDS, FRONT_ENDS, HOST_STAGES, MAX_JOBS, MAX_PIPELINES, MAX_WAITING, PARTS, PLAIN_STAGES, RELEASES,
+)  # fmt: skip
 from synapticos.kernel.compose import model_buffer, pipeline_build, pipeline_create, stage_kind
 from synapticos.kernel.container import MAGIC, Header
+from synapticos.kernel.due import releases_start
 from synapticos.kernel.front_end import check_front_end
 from synapticos.kernel.job import CLASSES, NORMAL
 from synapticos.kernel.kernel import Kernel
@@ -24,13 +28,14 @@ from synapticos.kernel.pipeline import (
     APP_STAGE, BUILTIN_STAGE, HOST_STAGE, NO_MODEL, STAGE_NUMBERS, Pipeline, Stage, StageKind, pipeline_append,
 )  # fmt: skip
 from synapticos.kernel.region import REGION_ARENA, REGION_CONTAINERS, REGION_TABLES
+from synapticos.kernel.release import BOX_STRIDE, Queue, Release
 from synapticos.kernel.sched import CALLBACKS, sched_quiesce, sched_release
 from synapticos.kernel.stages.tables import check_config
 from synapticos.kernel.status import Status
-from synapticos.kernel.tensor import STAGE_INPUTS, Lifetime
+from synapticos.kernel.tensor import MAX_DIMS, STAGE_INPUTS, DType, Lifetime
 
 APP_MAGIC: Final[u32] = 0x31505041  # "APP1"
-APP_VERSION: Final[u32] = 1
+APP_VERSION: Final[u32] = 2
 
 ROW_MODEL: Final[u32] = 1  # a stage row's kinds
 ROW_BUILTIN: Final[u32] = 2
@@ -38,7 +43,9 @@ ROW_APP: Final[u32] = 3
 ROW_HOST: Final[u32] = 4
 ROW_PART: Final[u32] = 5
 
-JOB_PREEMPTIBLE: Final[u32] = 1  # a job row's flag
+JOB_PREEMPTIBLE: Final[u32] = 1  # a job row's flags
+JOB_BY_SOURCE: Final[u32] = 2  # what arrives in its pipeline's source releases it
+JOB_DISABLED: Final[u32] = 4  # no release until it is enabled
 
 
 @struct
@@ -49,7 +56,7 @@ class FrameRow:
 
 @struct
 class AppHeader:
-    """80 bytes. All offsets are multiples of 4, `jobs_at` of 8."""
+    """88 bytes. All offsets are multiples of 4, `jobs_at` of 8."""
 
     magic: u32
     version: u16
@@ -58,17 +65,20 @@ class AppHeader:
     stages: u16
     jobs: u16
     binds: u16
+    sources: u16  # that keep what arrives
+    reserved: u16
     models_at: u32
     pipelines_at: u32
     stages_at: u32
     jobs_at: u32
     binds_at: u32
+    sources_at: u32
     result_bytes: u32  # of each job slot's result buffer; 0: results stay in their frame
     frames: Shaped[Array[FrameRow], CLASSES]  # as planned; all 0: not planned by the host
     persistent_bytes: u32  # of all models
     arena_bytes: u32  # scratch included; for the reader
     scratch_bytes: u32
-    reserved: u32
+    reserved_end: u32
 
 
 @struct
@@ -84,9 +94,26 @@ class ModelRow:
 class PipelineRow:
     first_stage: u16
     stages: u16
-    source: u16
+    source: u16  # + 1, if that keeps what arrives; 0: its jobs bring their input
     sink: u16  # callback that its jobs end in, from 1; 0: none
     result: u32  # bytes of its result at most
+    name_at: u32  # text that ends with a 0; 0: none
+    feed: u16  # source + 1 that its result goes to, after its own; 0: none
+    reserved: u16
+
+
+@struct
+class SourceRow:
+    """Entries, each an input of the pipelines that read this source; cut from what is pushed, one each `hop` bytes."""
+
+    bytes: u32  # of an entry: of this type and shape
+    hop: u32
+    period_us: u32  # nominal, from one entry to the next; 0: not known
+    shape: Shaped[Array[u32], MAX_DIMS]
+    dtype: u8
+    ndim: u8
+    keep: u8  # entries; 2 or more if they overlap
+    reserved: u8
     name_at: u32  # text that ends with a 0; 0: none
 
 
@@ -109,9 +136,16 @@ class JobRow:
     priority: u8
     flags: u8
     late: u8
-    reserved: Shaped[Array[u8], 3]
+    policy: u8  # a Queue
+    depth: u8  # releases that may wait; from 1, if anything releases it
+    most: u8  # boxes of one result that it looks at
     deadline_us: u64  # 0: none
-    period_us: u64  # 0: released by its source
+    period_us: u64  # 0: not by the clock
+    phase_us: u32  # of the first release by the clock
+    jitter_us: u32  # by which its releases may be late; for the reader
+    cost_us: u32  # what a job takes at most; 0: not known
+    parent: u16  # pipeline + 1 whose boxes release it; 0: none
+    reserved: u16
 
 
 HEADER_BYTES_APP = sizeof(AppHeader)
@@ -119,6 +153,7 @@ MODEL_ROW = sizeof(ModelRow)
 PIPELINE_ROW = sizeof(PipelineRow)
 STAGE_ROW = sizeof(StageRow)
 JOB_ROW = sizeof(JobRow)
+SOURCE_ROW = sizeof(SourceRow)
 
 
 def frame_bytes(sizes: list[int]) -> int:
@@ -292,8 +327,25 @@ def bind_stage(kernel: Kernel, header: AppHeader, stage: Stage, row: StageRow) -
 
 
 @fn
+def plan_stages(kernel: Kernel, pipeline: Pipeline) -> Status:
+    """`plan_pipeline` for one without a model, whose result goes to a feed."""
+    before: u64 = 0
+    largest: u64 = 0
+    for i in range(pipeline.count):
+        room = (u64(pipeline.stages[i].capacity) + 15) & ~u64(15)
+        largest = max(largest, before + room)
+        before = room
+    if pipeline.count == 0 or largest > kernel.arena.size:
+        return Status.INVAL
+    pipeline.plan = u32(largest)
+    return Status.OK
+
+
+@fn
 def plan_pipeline(kernel: Kernel, pipeline: Pipeline) -> Status:
     """Bytes of a frame for this pipeline: the largest sum of two neighbouring buffers."""
+    if FEEDS != 0 and pipeline.model == NO_MODEL:
+        return plan_stages(kernel, pipeline)
     model = kernel.models.find(pipeline.stages[pipeline.model].number)
     if model is None:
         return Status.NOENT
@@ -340,12 +392,143 @@ def boot_pipelines(kernel: Kernel, header: AppHeader) -> Status:
             if status != Status.OK:
                 log.error(kernel.log, f"pipeline {i} of the app, stage {k}: {i32(status)}")
                 return status
+        if row.feed != 0 or row.source != 0:
+            if row.feed > header.sources or row.source > header.sources or (row.feed != 0 and row.feed <= row.source) or FEEDS == 0:
+                return Status.INVAL
+        pipeline.feed = u8(row.feed)
         check(pipeline_build(kernel, handle))
         check(plan_pipeline(kernel, pipeline))
         pipeline.planned = True
         pipeline.result = row.result
         pipeline.sink = u32(row.sink)
         pipeline.priority = u8(NORMAL)
+    return Status.OK
+
+
+@fn
+def boot_sources(kernel: Kernel, header: AppHeader) -> Status:
+    """Give each source that keeps what arrives its entries.
+
+    Returns OK; INVAL for a damaged row; NOMEM if the build or the arena is too small.
+    """
+    if header.sources == 0:
+        return Status.OK
+    if header.sources > FEEDS:
+        return refuse(kernel.note, Status.NOMEM, f"the app has {header.sources} sources that keep data; the build has room for {FEEDS}")
+    if FEEDS == 0:
+        return Status.INVAL
+    rows = table_rows(kernel, header.sources_at, header.sources, SOURCE_ROW, 4)
+    if rows is None:
+        return Status.INVAL
+    for i in range(u32(header.sources)):
+        row = view(SourceRow, rows[i * SOURCE_ROW :])
+        if row.ndim == 0 or row.ndim > MAX_DIMS or row.dtype > u8(DType.INT32) or row.bytes == 0 or row.bytes > 0x7FFFFFFF or row.hop == 0:
+            return Status.INVAL
+        status, size = shape_bytes(row.shape, row.ndim, DType(row.dtype))
+        if status != Status.OK or size != row.bytes or row.keep == 0 or (row.hop < row.bytes and row.keep == 1):
+            return Status.INVAL
+        if row.keep > FEED_ENTRIES:
+            return refuse(kernel.note, Status.NOMEM, f"source {i} of the app keeps {row.keep} entries; the build has room for {FEED_ENTRIES}")
+        feed = kernel.releases.feeds[i]
+        feed.stride = align_up(row.bytes)
+        total = u64(feed.stride) * row.keep
+        left = kernel.arena.size - kernel.arena.end
+        if total > left:
+            return refuse(kernel.note, Status.NOMEM, f"source {i} of the app keeps {total} bytes; the arena has {left} left")
+        at = check(kernel.arena.block(u32(total), Lifetime.PERSISTENT))
+        feed.at = at
+        feed.bytes = row.bytes
+        feed.hop = row.hop
+        feed.period_us = row.period_us
+        feed.keep = row.keep
+    kernel.releases.feed_count = u32(header.sources)
+    return Status.OK
+
+
+@fn
+def boot_release(kernel: Kernel, header: AppHeader, row: JobRow, number: u32) -> Status:
+    """What lets the jobs of row `number` begin; its pipeline is known.
+
+    Returns OK; INVAL for a damaged row, or one without exactly one trigger; NOMEM if the build or the arena is too small.
+    """
+    if number >= RELEASES:
+        return refuse(kernel.note, Status.NOMEM, f"the app has {header.jobs} jobs that something releases; the build has room for {RELEASES}")
+    if RELEASES == 0:
+        return Status.INVAL
+    by_source = row.flags & JOB_BY_SOURCE != 0
+    triggers: u32 = 0
+    if by_source:
+        triggers += 1
+    if row.period_us != 0:
+        triggers += 1
+    if row.parent != 0:
+        triggers += 1
+    if triggers != 1 or row.period_us > 0xFFFFFFFF or row.policy > u8(Queue.COALESCE) or row.depth == 0 or row.parent > header.pipelines:
+        return Status.INVAL
+    if row.depth > MAX_WAITING:
+        return refuse(kernel.note, Status.NOMEM, f"job {number} of the app lets {row.depth} wait; the build has room for {MAX_WAITING}")
+    rows = table_rows(kernel, header.pipelines_at, header.pipelines, PIPELINE_ROW, 4)
+    if rows is None:
+        return Status.INVAL
+    source = u32(view(PipelineRow, rows[row.pipeline * PIPELINE_ROW :]).source)
+    releases = kernel.releases
+    release = releases.items[number]
+    release.x.region = u8(REGION_ARENA)  # no data, unless there is a source
+    release.x.ndim = 1
+    if FEEDS != 0 and source != 0:
+        check(release_input(kernel, header, release, source - 1))
+        if row.period_us != 0:
+            releases.feeds[source - 1].by_clock = True
+    elif by_source or row.parent != 0:
+        return Status.INVAL
+    release.period_us = u32(row.period_us)
+    release.phase_us = row.phase_us
+    release.jitter_us = row.jitter_us
+    release.pipeline = u8(row.pipeline)
+    release.feed = u8(source)
+    release.policy = Queue(row.policy)
+    release.depth = row.depth
+    release.by_feed = by_source
+    if row.parent != 0:
+        check(boot_cascade(kernel, row, release, u32(view(PipelineRow, rows[(row.parent - u32(1)) * PIPELINE_ROW :]).source)))
+    release.enabled = row.flags & JOB_DISABLED == 0
+    if release.enabled:
+        releases.wanted = releases.wanted | bit(number)
+    releases.count = max(releases.count, number + 1)
+    return Status.OK
+
+
+@fn
+def boot_cascade(kernel: Kernel, row: JobRow, release: Release, source: u32) -> Status:
+    """A release by the boxes of a pipeline that reads source `source` (+ 1), which must be its own.
+
+    Returns OK; INVAL; NOMEM.
+    """
+    if source != release.feed or row.parent == row.pipeline + u32(1) or row.most == 0 or STAGE_INPUTS < 2:
+        return Status.INVAL
+    at = check(kernel.arena.block((MAX_WAITING + 1) * BOX_STRIDE, Lifetime.PERSISTENT))
+    release.boxes_at = at
+    release.parent = u8(row.parent)
+    release.most = row.most
+    kernel.pipelines.items[row.parent - 1].cascades = True
+    return Status.OK
+
+
+@fn
+def release_input(kernel: Kernel, header: AppHeader, release: Release, source: u32) -> Status:
+    """The jobs of a release take entries of a source."""
+    rows = table_rows(kernel, header.sources_at, header.sources, SOURCE_ROW, 4)
+    if rows is None:
+        return Status.INVAL
+    row = view(SourceRow, rows[source * SOURCE_ROW :])
+    x = release.x
+    x.size = row.bytes
+    x.dtype = DType(row.dtype)
+    x.ndim = row.ndim
+    for i in range(MAX_DIMS):
+        x.shape[i] = 0
+        if i < row.ndim:
+            x.shape[i] = row.shape[i]
     return Status.OK
 
 
@@ -365,6 +548,8 @@ def boot_jobs(kernel: Kernel, header: AppHeader, need: Ptr[u32]) -> Status:
         pipeline.preemptible = row.flags & JOB_PREEMPTIBLE != 0
         pipeline.deadline_us = sat(u32, row.deadline_us)
         with_row[row.pipeline] = True
+        if row.period_us != 0 or row.flags & JOB_BY_SOURCE != 0 or row.parent != 0:
+            check(boot_release(kernel, header, row, i))
         need[row.priority] = max(need[row.priority], pipeline.plan)
     for i in range(u32(header.pipelines)):
         if not with_row[i]:
@@ -424,10 +609,14 @@ def app_boot(kernel: Kernel) -> Status:
     if header.pipelines > MAX_PIPELINES:
         return refuse(kernel.note, Status.NOMEM, f"the app has {header.pipelines} pipelines; the build has room for {MAX_PIPELINES}")
     check(boot_models(kernel, header))
+    check(boot_sources(kernel, header))
     check(boot_pipelines(kernel, header))
     need = local(u32, CLASSES)
     check(boot_jobs(kernel, header, need))
-    return boot_frames(kernel, header, need)
+    check(boot_frames(kernel, header, need))
+    if RELEASES != 0:
+        releases_start(kernel)
+    return Status.OK
 
 
 @fn
