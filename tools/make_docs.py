@@ -74,7 +74,7 @@ def container(name: str) -> str:
 def app_rows() -> str:
     from synapticos.kernel import tables
 
-    kinds = (tables.AppHeader, tables.ModelRow, tables.PipelineRow, tables.StageRow, tables.JobRow)
+    kinds = (tables.AppHeader, tables.ModelRow, tables.PipelineRow, tables.StageRow, tables.JobRow, tables.SourceRow)
     return "\n\n".join(f"### {kind.__name__}\n\n{record(kind)}" for kind in kinds)
 
 

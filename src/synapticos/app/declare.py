@@ -21,7 +21,10 @@ from synapticos.errors import UserError
 
 REALTIME, NORMAL, BEST_EFFORT = 2, 1, 0
 PRIORITIES = {REALTIME: "REALTIME", NORMAL: "NORMAL", BEST_EFFORT: "BEST_EFFORT"}
-LATE = {"run": 0, "skip": 1}
+LATE = {"finish": 0, "abort": 1, "skip": 2}
+QUEUE = {"oldest": 0, "newest": 1, "coalesce": 2}
+MAX_DEPTH = 64  # releases of one job that may wait
+MAX_BOXES = 16  # of one frame that a cascade looks at
 us, ms, seconds = 1, 1_000, 1_000_000  # times are whole microseconds: 30 * ms
 MAX_STAGES = 8
 
@@ -55,6 +58,12 @@ def _time(where: str, name: str, value: Any) -> int:
     if not number or not 0 <= value <= MAX_TIME or value != int(value):
         raise UserError(f"{where}: {name} is whole microseconds from 0 to {MAX_TIME}, like 30 * syn.ms; not {value!r}")
     return int(value)
+
+
+def _count(where: str, name: str, value: Any, low: int, high: int) -> int:
+    if type(value) is not int or not low <= value <= high:
+        raise UserError(f"{where}: {name} is a whole number from {low} to {high}, not {value!r}")
+    return value
 
 
 def _pixels(where: str, name: str, value: Any) -> Any:
@@ -108,6 +117,70 @@ class Pipeline:
         if any(step.kind == "part" and step.part == source.name for step in self.steps):
             raise UserError(f'{where}: of: steps for "{source.name}" are there already; say them in one place')
         return self._add(part_step(source.name, source.spec))
+
+    @property
+    def job(self) -> "JobDecl | None":
+        """How it runs, if the app says so."""
+        return next((job for job in self.app.jobs if job.pipeline is self), None)
+
+    @property
+    def period_us(self) -> int:
+        """From one of its jobs to the next, nominal; 0: nobody says."""
+        return self.job.period_us if self.job is not None else 0
+
+    @property
+    def ends_in_feed(self) -> "sources.Feed | None":
+        found = [s for s in self.app.sources.values() if isinstance(s, sources.Feed) and s.pipeline is self]
+        return found[0] if found else None
+
+    @property
+    def crops(self) -> bool:
+        """Whether it looks at boxes that another pipeline found."""
+        return bool(self.steps) and self.steps[0].name == "crop" and self.steps[0].kind == "builtin"
+
+    def crop(
+        self, width: int, height: int, *, method: str = "bilinear", coordinates: str | None = None, mode: str = "stretch",
+        fill: int | tuple[int, ...] = 0,
+    ) -> "Pipeline":  # fmt: skip
+        """The part of the source's picture that a box shows, to a size of its own; how, see `resize`. First of a pipeline
+        that `app.cascade` runs for each box."""
+        where = f'pipeline "{self.name}": crop'
+        if self.steps:
+            raise UserError(f"{where}: comes first: a box is a part of what the source gives")
+        return self._builtin(
+            "crop", width=width, height=height, method=method, coordinates=coordinates, mode=mode, fill=fill, roi=None
+        )
+
+    def feed(self, name: str, *, keep: int | None = None, window: int = 1, hop: int = 1) -> "sources.Feed":
+        """End here, without a model: what this pipeline leaves is a source that others read, so that several networks
+        share one front end. An entry is `window` results, one behind the other, and a new one begins each `hop` results.
+
+        It runs when its source gives something, as urgently as the most urgent pipeline that reads it, unless app.job says.
+        """
+        where = f'pipeline "{self.name}": feed'
+        check_name(name, "source")
+        if not self.steps or self.has_model:
+            why = "a network's result is no source" if self.has_model else "its source can be read as it is"
+            raise UserError(f"{where}: {why}; a front end has stages and no model")
+        if self.ends_in_feed is not None:
+            raise UserError(f'{where}: it ends in "{self.ends_in_feed.name}" already')
+        if len(self.specs) != 1 or self.specs[0].rows or self.specs[0].dtype == "score":
+            raise UserError(f"{where}: leaves {', '.join(str(s) for s in self.specs)}; a source gives one tensor of one size")
+        if isinstance(self.source, sources.Together) or self.crops:
+            raise UserError(f"{where}: a front end reads one source, and all of it")
+        window, hop = _count(where, "window", window, 1, 4096), _count(where, "hop", hop, 1, 4096)
+        keep = None if keep is None else _count(where, "keep", keep, 1, MAX_DEPTH)
+        if keep == 1 and hop < window:
+            raise UserError(f"{where}: entries overlap, so keep is 2 or more")
+        one = self.specs[0]
+        spec = one.like(name=name)
+        if window > 1:
+            rows = one.shape if len(one.shape) > 1 else (1, *one.shape)
+            spec = spec.like(shape=(window * rows[0], *rows[1:]))
+        feed = sources.Feed(name, spec, None, keep=keep, pipeline=self, hop=hop, result_bytes=one.bytes)
+        self.app._source(feed)
+        self.app._add_job(JobDecl(self, BEST_EFFORT, on=self.source, own=True))
+        return feed
 
     @property
     def has_model(self) -> bool:
@@ -297,11 +370,45 @@ class Pipeline:
 
 @dataclass(eq=False)
 class JobDecl:
+    """How a pipeline's jobs run. Exactly one thing releases them: the clock, a source, a cascade, or whoever submits."""
+
     pipeline: Pipeline
     priority: int
-    every: int  # us; 0: released by its source
-    deadline: int  # us after release; 0: none
-    late: str
+    every: int = 0  # us; 0: not by the clock
+    deadline: int = 0  # us after release; 0: none
+    late: str = "finish"
+    on: sources.Source | None = None
+    phase: int = 0  # us, of the first release by the clock
+    jitter: int = 0  # us by which a release may come late
+    queue: str = "oldest"
+    depth: int = 1  # releases that may wait while a job runs
+    enabled: bool = True
+    preemptible: bool = True
+    cascade: "Cascade | None" = None
+    own: bool = False  # nobody declared it: a front end's, as urgent as the most urgent that reads it
+
+    @property
+    def released(self) -> bool:
+        """Whether the kernel begins its jobs, and not who submits them."""
+        return self.every != 0 or self.on is not None or self.cascade is not None
+
+    @property
+    def period_us(self) -> int:
+        """From one release to the next, nominal, rounded down; 0: nobody says."""
+        if self.cascade is not None:
+            return self.cascade.detector.period_us
+        return self.every or (self.on.period_us if self.on is not None else 0)
+
+
+@dataclass(eq=False)
+class Cascade:
+    """A detector's boxes, each looked at by a pipeline of its own: the boxes of one frame release one job each."""
+
+    name: str
+    detector: Pipeline
+    each: Pipeline
+    most: int  # boxes of one frame; those beyond are counted
+    job: JobDecl | None = None
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -320,6 +427,7 @@ class App:
         self.models: list[ModelFile] = []
         self.pipelines: dict[str, Pipeline] = {}
         self.jobs: list[JobDecl] = []
+        self.cascades: dict[str, Cascade] = {}
 
     def _source(self, source: sources.Source) -> Any:
         if source.name in self.sources:
@@ -328,19 +436,43 @@ class App:
         return source
 
     def frames(
-        self, name: str, shape: tuple[int, ...], dtype: Any = "int8", *, file: str | Path | None = None
-    ) -> sources.Frames:
-        """Raw tensors, one after the other, from a file."""
-        check_name(name, "source")
-        return self._source(sources.Frames(name, sources.spec(name, shape, dtype), self._path(file)))
+        self, name: str, shape: tuple[int, ...], dtype: Any = "int8", *, file: str | Path | None = None, every: int = 0,
+        keep: int | None = None,
+    ) -> sources.Frames:  # fmt: skip
+        """Raw tensors, one after the other, from a file; one each `every` microseconds, `keep` of them in memory."""
+        every, keep = self._timing(name, every, keep)
+        return self._source(sources.Frames(name, sources.spec(name, shape, dtype), self._path(file), every=every, keep=keep))
 
     def camera(
-        self, name: str, width: int, height: int, pixels: Channels = "rgb", *, file: str | Path | None = None
-    ) -> sources.Camera:
+        self, name: str, width: int, height: int, pixels: Channels = "rgb", *, file: str | Path | None = None, every: int = 0,
+        keep: int | None = None,
+    ) -> sources.Camera:  # fmt: skip
         """Pictures: `"rgb"`, `"bgr"` or `"grey"`, a byte a channel, or rgb565, rgb565_swapped, yuyv, uyvy (`.colour` turns
-        these into others). On the host and in an emulator: image files."""
+        these into others); one each `every` microseconds, `keep` of them in memory. On the host and in an emulator: image
+        files."""
+        every, keep = self._timing(name, every, keep)
+        spec = sources.camera_spec(name, width, height, pixels)
+        return self._source(sources.Camera(name, spec, self._path(file), pixels, every=every, keep=keep))
+
+    def microphone(
+        self, name: str, *, rate: int = 16_000, window: int, hop: int | None = None, file: str | Path | None = None,
+        keep: int | None = None,
+    ) -> sources.Microphone:  # fmt: skip
+        """Sound, 16 bits and one channel: windows of so many samples, a new one each `hop` samples (default: side by side),
+        `keep` of them in memory. On the host and in an emulator: .wav files."""
+        where = f'source "{name}"'
+        rate, window = _count(where, "rate", rate, 1, 1_000_000), _count(where, "window", window, 1, 1 << 20)
+        hop = window if hop is None else _count(where, "hop", hop, 1, 1 << 20)
+        _, keep = self._timing(name, 0, keep)
+        if keep == 1 and hop < window:
+            raise UserError(f"{where}: windows overlap, so keep is 2 or more")
+        spec = Spec(name, (window,), "int16")
+        return self._source(sources.Microphone(name, spec, self._path(file), rate, hop, keep=keep))
+
+    def _timing(self, name: str, every: int, keep: int | None) -> tuple[int, int | None]:
         check_name(name, "source")
-        return self._source(sources.Camera(name, sources.camera_spec(name, width, height, pixels), self._path(file), pixels))
+        where = f'source "{name}"'
+        return _time(where, "every", every), None if keep is None else _count(where, "keep", keep, 1, MAX_DEPTH)
 
     def model(
         self,
@@ -396,23 +528,142 @@ class App:
         return self.pipelines[name]
 
     def job(
-        self, pipeline: Pipeline, *, priority: int = NORMAL, every: int = 0, deadline: int = 0, late: str = "run"
+        self,
+        pipeline: "Pipeline | sources.Feed",
+        *,
+        priority: int = NORMAL,
+        every: int = 0,
+        on: "sources.Source | None" = None,
+        phase: int = 0,
+        jitter: int = 0,
+        deadline: int = 0,
+        late: str = "finish",
+        queue: str = "oldest",
+        depth: int = 1,
+        enabled: bool = True,
+        preemptible: bool = True,
     ) -> JobDecl:
-        """Run `pipeline` for each thing its source gives, or `every` so many microseconds."""
+        """Run `pipeline` `every` so many microseconds (from `phase` on, each up to `jitter` late), or `on` each thing that its
+        source gives; a microphone's and a front end's need not say so. Without either, jobs are submitted.
+
+        `deadline` counts from the release; `late` says what becomes of a job that misses it: it may `finish`, is ended
+        (`abort`), or not begun (`skip`). While a job runs, `depth` releases may wait; of more, the `oldest` or the `newest` is
+        dropped, or all become one (`coalesce`). A job that is not `enabled` waits for `job_enable`; one that is not
+        `preemptible` runs to its end."""
+        if isinstance(pipeline, sources.Feed) and pipeline.pipeline.app is self:
+            pipeline = pipeline.pipeline
         if not isinstance(pipeline, Pipeline) or pipeline.app is not self:
             raise UserError(f"job: {getattr(pipeline, 'name', repr(pipeline))} is no pipeline of this app; app.pipeline(name, source) begins one")
         where = f'job of "{pipeline.name}"'
-        if len(self.jobs) == MAX_JOBS:
-            raise UserError(f"{where}: more than {MAX_JOBS} jobs; give one pipeline one job")
-        if type(priority) is not int or priority not in PRIORITIES:
-            raise UserError(f"{where}: priority is syn.REALTIME, syn.NORMAL or syn.BEST_EFFORT")
-        if not isinstance(late, str) or late not in LATE:
-            raise UserError(f'{where}: late is "run" or "skip", not "{late}"')
         every, deadline = _time(where, "every", every), _time(where, "deadline", deadline)
-        if not pipeline.has_model:
-            raise UserError(f'{where}: the pipeline has no model; add .model(...)')
-        self.jobs.append(JobDecl(pipeline, priority, every, deadline, late))
-        return self.jobs[-1]
+        phase, jitter = _time(where, "phase", phase), _time(where, "jitter", jitter)
+        if not pipeline.has_model and pipeline.ends_in_feed is None:
+            raise UserError(f"{where}: the pipeline has no model; add .model(...), or end it in .feed(name)")
+        if pipeline.crops:
+            raise UserError(f"{where}: the pipeline looks at boxes; app.cascade(name, detector, each={pipeline.name}) runs it")
+        own = pipeline.source
+        if on is None and not every and isinstance(own, sources.Microphone | sources.Feed):
+            on = own
+        if on is not None and every:
+            raise UserError(f"{where}: every= and on=: one thing releases a job; leave one of them out")
+        if on is not None and on is not own:
+            raise UserError(f'{where}: on={getattr(on, "name", on)!r}: a pipeline is released by the source that it reads, "{own.name}"')
+        if (on is not None or every) and isinstance(own, sources.Together):
+            raise UserError(f"{where}: reads several sources, of which none alone has all that a job needs: submit its jobs")
+        if every and phase >= every or phase and not every:
+            raise UserError(f"{where}: phase is less than every, the time between two releases")
+        if jitter and not (every or on):
+            raise UserError(f"{where}: jitter= says how late a release may be, and nothing releases it; say every= or on=")
+        job = JobDecl(pipeline, priority, every, deadline, late, on, phase, jitter, queue, depth, enabled, preemptible)
+        return self._add_job(job)
+
+    def cascade(
+        self,
+        name: str,
+        detector: Pipeline,
+        *,
+        each: Pipeline,
+        most: int = 4,
+        priority: int = NORMAL,
+        deadline: int = 0,
+        late: str = "finish",
+        queue: str = "newest",
+        depth: int | None = None,
+        enabled: bool = True,
+        preemptible: bool = True,
+    ) -> Cascade:
+        """Run `each`, which begins with .crop(...), for each of the first `most` boxes that `detector` leaves, on the frame in
+        which it found them. Boxes beyond are counted. What the rest means, see `job`; a release is the detector's end."""
+        where = f'cascade "{name}"'
+        check_name(name, "cascade")
+        for what, pipeline in (("detector", detector), ("each", each)):
+            if not isinstance(pipeline, Pipeline) or pipeline.app is not self:
+                raise UserError(f"{where}: {what} is {getattr(pipeline, 'name', repr(pipeline))!r}, no pipeline of this app")
+        both = f'{where}: "{detector.name}" -> "{each.name}"'
+        if detector is each:
+            raise UserError(f"{both}: a pipeline cannot look at its own boxes")
+        last = detector.specs[-1]
+        if len(detector.specs) != 1 or not last.rows or last.dtype != "float32" or len(last.shape) != 2 or last.shape[1] != 6:
+            raise UserError(f"{both}: the detector leaves {last}, and not boxes (f32 rows of x1, y1, x2, y2, score, class); end it in .nms(...) or .map_boxes()")
+        if not each.crops or not each.has_model:
+            lacks = ".crop(width, height)" if not each.crops else ".model(...)"
+            raise UserError(f'{both}: "{each.name}" has no {lacks}; it is .crop(width, height), what fits its network, and .model(...)')
+        if detector.source is not each.source:
+            raise UserError(f'{both}: boxes in "{detector.source.name}" are no parts of "{each.source.name}"; let both read one source')
+        if detector.crops:
+            raise UserError(f'{both}: "{detector.name}" looks at boxes itself, which have no frame of their own')
+        if not detector.has_model or each.job is not None:
+            fact = f'"{each.name}" has a job already' if detector.has_model else f'"{detector.name}" has no model'
+            raise UserError(f"{both}: {fact}")
+        most = _count(where, "most", most, 1, MAX_BOXES)
+        cascade = Cascade(name, detector, each, most)
+        if name in self.cascades:
+            raise UserError(f"{where}: declared twice; give one another name")
+        depth = most if depth is None else depth
+        job = JobDecl(
+            each, priority, 0, deadline, late, None, 0, 0, queue, depth, enabled, preemptible, cascade
+        )
+        cascade.job = self._add_job(job)
+        self.cascades[name] = cascade
+        return cascade
+
+    def _add_job(self, job: JobDecl) -> JobDecl:
+        """Check what all jobs have in common. A front end that nobody declared runs as its most urgent reader."""
+        pipeline = job.pipeline
+        where = f'job of "{pipeline.name}"'
+        if type(job.priority) is not int or job.priority not in PRIORITIES:
+            raise UserError(f"{where}: priority is syn.REALTIME, syn.NORMAL or syn.BEST_EFFORT")
+        if not isinstance(job.late, str) or job.late not in LATE:
+            raise UserError(f'{where}: late is "finish", "abort" or "skip", not {job.late!r}')
+        if job.late != "finish" and not job.deadline:
+            raise UserError(f'{where}: late="{job.late}" says what becomes of a job that misses its deadline; say deadline= too')
+        if not isinstance(job.queue, str) or job.queue not in QUEUE:
+            raise UserError(f'{where}: queue is "oldest", "newest" or "coalesce", not {job.queue!r}')
+        _count(where, "depth", job.depth, 1, MAX_DEPTH)
+        if job.queue == "coalesce" and job.depth != 1:
+            raise UserError(f'{where}: queue="coalesce" lets one wait; leave depth={job.depth} out')
+        for name in ("enabled", "preemptible"):
+            if not isinstance(getattr(job, name), bool):
+                raise UserError(f"{where}: {name} is True or False, not {getattr(job, name)!r}")
+        before = pipeline.job
+        if before is not None and before.own:
+            self.jobs[self.jobs.index(before)] = job
+            if job.priority < before.priority:
+                reader = next(j for j in self.jobs if isinstance(j.pipeline.source, sources.Feed) and j.priority == before.priority)
+                raise UserError(f'{where}: "{reader.pipeline.name}" waits for it and is more urgent; give it that priority')
+        else:
+            if before is not None and (before.released or job.released):
+                raise UserError(f"{where}: has a job already; give one pipeline one job")
+            if len(self.jobs) == MAX_JOBS:
+                raise UserError(f"{where}: more than {MAX_JOBS} jobs; give one pipeline one job")
+            self.jobs.append(job)
+        source = pipeline.source
+        while isinstance(source, sources.Feed):
+            front = source.pipeline.job
+            if front.own:
+                front.priority = max(front.priority, job.priority)
+            source = source.pipeline.source
+        return job
 
     def _path(self, file: str | Path | None) -> Path | None:
         """Relative to the app's own file, so an app runs from any folder."""

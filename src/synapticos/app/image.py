@@ -1,7 +1,7 @@
 """An app compiled: tables, containers and the functions of its stages, with all sizes known.
 
 `compile_app` plans the arena as the kernel's boot will lay it out, and boot compares:
-models' persistent bytes, stages' states, a result buffer for each job slot, a frame for each class, scratch.
+models' persistent bytes, sources' entries, stages' states, cascades' boxes, a result buffer for each job slot, a frame for each class, scratch.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from typing import Any
 
 from synapticos import lang
 from synapticos.app import program
-from synapticos.app.declare import LATE, NORMAL, App, JobDecl, Pipeline
+from synapticos.app.declare import LATE, NORMAL, QUEUE, App, JobDecl, Pipeline
 from synapticos.app.sources import Together
+from synapticos.app.sources import Feed, Source
 from synapticos.app.spec import DTYPES, Spec
 from synapticos.app.stage import HostStage, write_adapter
 from synapticos.app.steps import Step
@@ -24,6 +25,7 @@ from synapticos.kernel.kernel import Kernel
 from synapticos.kernel.layers import tables as layer_tables
 from synapticos.kernel.npu import BACKEND_CPU
 from synapticos.kernel.parts import Part
+from synapticos.kernel.release import BOX_STRIDE
 from synapticos.kernel.run import APP_STAGES
 from synapticos.kernel.stages.tables import KINDS, ROWS, scratch_size, stage_tables, state_size
 from synapticos.kernel.tensor import MAX_STAGE_INPUTS, DType, Tensor
@@ -32,6 +34,7 @@ from synapticos.model.graph import short
 MIN_SLOTS = 4  # of jobs, in a build for this machine
 CLASSES = 3
 FRONT_ENDS = ("features", "stream_features", "micro_features")  # the built-ins that make features of sound
+MAX_ENTRIES = 64  # of one source, as `kernel/capacity` has it
 BACKENDS: dict[Any, list[Any]] = dict(CPU_BACKEND)  # type: ignore[arg-type]
 DTYPE = {"int8": DType.INT8, "uint8": DType.UINT8, "int16": DType.INT16, "int32": DType.INT32, "float32": DType.FLOAT32}
 HOST_ROOTS: list[Any] = [
@@ -68,6 +71,20 @@ class PipelineImage:
 
 
 @dataclass
+class FeedImage:
+    """A source that keeps what arrives, as the kernel has it."""
+
+    source: Source
+    number: int
+    keep: int
+
+    @property
+    def bytes(self) -> int:
+        """Of all entries."""
+        return _up(self.source.spec.bytes) * self.keep
+
+
+@dataclass
 class Image:
     """All that an engine or firmware needs of an app."""
 
@@ -86,11 +103,29 @@ class Image:
     scratch: int
     layers: int
     jobs: list[JobDecl] = field(default_factory=list)
+    feeds: "list[FeedImage]" = field(default_factory=list)  # sources that keep what arrives
+
+    @property
+    def clocked(self) -> bool:
+        """Whether the kernel itself begins jobs of this app."""
+        return any(job.released for job in self.jobs)
+
+    @property
+    def waiting(self) -> int:
+        """Releases of one job that may wait, at most."""
+        return max((job.depth for job in self.jobs if job.released), default=1)
+
+    @property
+    def before_frames(self) -> int:
+        """What lies in the arena below the frames: persistent bytes, entries, states, boxes, results."""
+        entries = sum(feed.bytes for feed in self.feeds)
+        boxes = sum(BOX_STRIDE * (self.waiting + 1) for job in self.jobs if job.cascade is not None)
+        return _up(self.persistent) + entries + self.states + boxes + self.result_bytes * self.slots
 
     @property
     def arena_bytes(self) -> int:
-        """Persistent, states, results, frames and scratch."""
-        return _up(self.persistent) + self.states + self.result_bytes * self.slots + sum(self.frames) + self.scratch
+        """All of it, with frames and scratch."""
+        return self.before_frames + sum(self.frames) + self.scratch
 
     def shortages(self) -> list[str]:
         """What of the app's own budget for the arena is not enough: needed, available, missing, and what is alive at the peak."""
@@ -118,13 +153,17 @@ class Image:
             "MAX_PIPELINE_STAGES": max(most, 1),
             "MAX_JOBS": self.slots,
             "PIPELINE_CONFIG_BYTES": 4,
-            "STAGE_INPUTS": max((len(step.outputs) for p in self.pipelines for step in p.steps), default=1),
+            "STAGE_INPUTS": max([1 + bool(self.app.cascades), *(len(step.outputs) for p in self.pipelines for step in p.steps)]),
             "SCRATCH_DEPTH": 1,
             "PARTS": int(any(step.kind == "part" for p in self.pipelines for step in p.steps)),
             "FRONT_ENDS": int(any(step.name in FRONT_ENDS for p in self.pipelines for step in p.steps if step.kind == "builtin")),
             "NPU_INPUT_BYTES": 4,  # nobody drives the accelerator by hand
             "NPU_OUTPUT_BYTES": 4,
             "LAYER_TIMES": max(self.layers, 1),
+            "RELEASES": len(self.jobs) if self.clocked else 0,
+            "FEEDS": len(self.feeds),
+            "FEED_ENTRIES": max((feed.keep for feed in self.feeds), default=1),
+            "MAX_WAITING": self.waiting,
         }
 
     @property
@@ -170,8 +209,15 @@ def compile_app(app: App, *, slots: int | None = None, enforce: bool = True) -> 
     if not app.pipelines:
         raise UserError(f'app "{app.name}": has no pipeline; app.pipeline(name, source) begins one')
     for pipeline in app.pipelines.values():
-        if not pipeline.has_model:
+        if not pipeline.has_model and pipeline.ends_in_feed is None:
             raise UserError(f'pipeline "{pipeline.name}": has no model; add .model(...)')
+        if pipeline.crops and pipeline.job is None:
+            raise UserError(f'pipeline "{pipeline.name}": looks at boxes, and no cascade runs it; app.cascade(name, detector, each={pipeline.name})')
+    for cascade in app.cascades.values():
+        if cascade.detector.job is None or not cascade.detector.job.released:
+            raise UserError(
+                f'cascade "{cascade.name}": "{cascade.detector.name}" -> "{cascade.each.name}": nothing releases the detector; app.job({cascade.detector.name}, every= or on=)'
+            )
     slots = slots or max(MIN_SLOTS, len(app.jobs))
     writer = _Writer(app)
     images = [writer.pipeline(i, p) for i, p in enumerate(app.pipelines.values())]
@@ -200,6 +246,7 @@ def compile_app(app: App, *, slots: int | None = None, enforce: bool = True) -> 
         _up(max([writer.scratch, *(made.scratch_bytes for made in compiled)])),
         max((len(made.info.layers) for made in compiled), default=1),
         list(app.jobs),
+        writer.feeds,
     )
     out.tables = writer.tables(out)
     if enforce and out.shortages():
@@ -219,6 +266,11 @@ class _Writer:
         self.pipeline_rows: list[dict[str, Any]] = []
         self.configs: list[bytes] = []
         self.binds: list[int] = []
+        self.feeds = fed_sources(app)
+
+    def feed(self, source: Any) -> int:
+        """The number of a source that keeps what arrives, + 1; 0: it does not."""
+        return next((feed.number + 1 for feed in self.feeds if feed.source is source), 0)
 
     def pipeline(self, number: int, pipeline: Pipeline) -> PipelineImage:
         first = len(self.stage_rows)
@@ -229,10 +281,14 @@ class _Writer:
             sizes.append(size)
             labels.append(step)
         result = 0
-        for spec in pipeline.specs:
+        into = pipeline.ends_in_feed
+        for spec in pipeline.specs if into is None else ():
             result = _up(result) + spec.bytes
-        self.pipeline_rows.append({"first_stage": first, "stages": len(pipeline.steps), "source": 0, "sink": 0, "result": result})
-        job = next((j for j in self.app.jobs if j.pipeline is pipeline), None)
+        job = pipeline.job
+        row = {"first_stage": first, "stages": len(pipeline.steps), "source": 0, "sink": 0, "result": result, "feed": self.feed(into)}
+        if job is not None and job.released:
+            row["source"] = self.feed(pipeline.source)
+        self.pipeline_rows.append(row)
         needs = frame_needs(pipeline.steps, sizes)
         at = max(range(len(sizes)), key=lambda i: needs[i])
         step = labels[at]
@@ -309,10 +365,16 @@ class _Writer:
             {
                 "pipeline": list(app.pipelines.values()).index(job.pipeline),
                 "priority": job.priority,
-                "flags": rows.JOB_PREEMPTIBLE,
+                "flags": job_flags(job),
                 "late": LATE[job.late],
+                "policy": QUEUE[job.queue],
+                "depth": job.depth,
+                "most": job.cascade.most if job.cascade else 0,
                 "deadline_us": job.deadline,
                 "period_us": job.every,
+                "phase_us": job.phase,
+                "jitter_us": job.jitter,
+                "parent": list(app.pipelines.values()).index(job.cascade.detector) + 1 if job.cascade else 0,
             }
             for job in app.jobs
         ]
@@ -337,8 +399,9 @@ class _Writer:
         section("pipelines_at", _rows(rows.PipelineRow, self.pipeline_rows), 4)
         section("stages_at", _rows(rows.StageRow, self.stage_rows), 4)
         section("binds_at", b"".join(b.to_bytes(2, "little") for b in self.binds), 4)
+        section("sources_at", b"".join(feed_row(feed) for feed in self.feeds), 4)
         del places["configs"]
-        frames, place = [], _up(image.persistent) + image.states + image.result_bytes * image.slots
+        frames, place = [], image.before_frames
         for size in image.frames:
             frames.append({"at": place if size else 0, "bytes": size})
             place += size
@@ -351,6 +414,7 @@ class _Writer:
             stages=len(self.stage_rows),
             jobs=len(jobs),
             binds=len(self.binds),
+            sources=len(self.feeds),
             result_bytes=image.result_bytes,
             frames=_rows(rows.FrameRow, frames),
             persistent_bytes=image.persistent,
@@ -364,7 +428,10 @@ class _Writer:
 def frame_needs(steps: list[Step], sizes: list[int]) -> list[int]:
     """Bytes of the frame while each step runs: what it reads there and what it leaves, and the block of a model's several
     inputs while it grows. As boot has them, in `plan_pipeline`."""
-    model = next(i for i, step in enumerate(steps) if step.kind == "model")
+    model = next((i for i, step in enumerate(steps) if step.kind == "model"), None)
+    if model is None:
+        rooms = [0, *map(_up, sizes)]
+        return [a + b for a, b in zip(rooms, rooms[1:])]
     network = steps[model].model
     assert network is not None
     block = _up(network.input_bytes) if steps[0].kind == "part" else 0
@@ -380,6 +447,45 @@ def frame_needs(steps: list[Step], sizes: list[int]) -> list[int]:
             needs.append(before + room)
         before = room
     return needs
+
+
+def job_flags(job: JobDecl) -> int:
+    """The flags of a job's row."""
+    flags = int(rows.JOB_PREEMPTIBLE) if job.preemptible else 0
+    if job.on is not None:
+        flags |= int(rows.JOB_BY_SOURCE)
+    return flags if job.enabled else flags | int(rows.JOB_DISABLED)
+
+
+def fed_sources(app: App) -> list[FeedImage]:
+    """The sources that keep what arrives: those of the jobs that the kernel begins, each before what is made of it.
+
+    Where the app does not say how many entries one keeps, they are as many as can be in use at once: one that is filled
+    (two, if entries overlap), for each job that it releases one that is read and those that wait, and for each by the clock
+    one that is read, beside the newest."""
+    found: list[FeedImage] = []
+    for source in app.sources.values():
+        jobs = [job for job in app.jobs if job.released and job.pipeline.source is source]
+        if not jobs and not isinstance(source, Feed):
+            continue
+        keep = source.keep
+        if keep is None:
+            keep = 1 + (source.hop_bytes < source.spec.bytes) + any(job.every for job in jobs)
+            keep += sum(1 if job.every else job.depth + 1 for job in jobs if job.cascade is None)
+            keep += sum(min(job.depth, 2) for job in jobs if job.cascade is not None)
+        if keep > MAX_ENTRIES:
+            raise UserError(f'source "{source.name}": its jobs may hold {keep} entries, {MAX_ENTRIES} is the most; say keep=, or depth= of the jobs')
+        found.append(FeedImage(source, len(found), keep))
+    return found
+
+
+def feed_row(feed: FeedImage) -> bytes:
+    source = feed.source
+    tensor = tensor_fields(source.spec)
+    return _pack(
+        rows.SourceRow, bytes=source.spec.bytes, hop=source.hop_bytes, period_us=min(source.period_us, 0xFFFFFFFF), shape=tensor["shape"],
+        dtype=tensor["dtype"], ndim=tensor["ndim"], keep=feed.keep,
+    )  # fmt: skip
 
 
 def run_rows(image: Image) -> tuple[bytes, int]:

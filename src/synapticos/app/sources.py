@@ -1,11 +1,12 @@
-"""Where a pipeline's input comes from: raw frames of a file, pictures.
+"""Where a pipeline's input comes from: raw frames of a file, pictures, sound, or what another pipeline leaves.
 
 A source is data; `read` gives its frames on the host, and what it gives is what an emulated board is fed.
 """
 
 import warnings
+import wave
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,22 @@ class Source:
     name: str
     spec: Spec
     file: Path | None
+    every: int = field(default=0, kw_only=True)  # us from one frame to the next; 0: nobody says
+    keep: int | None = field(default=None, kw_only=True)  # frames that wait or are read; None: as many as its jobs may hold
+
+    @property
+    def hop_bytes(self) -> int:
+        """Bytes from the beginning of one frame to that of the next in what the source gives."""
+        return self.spec.bytes
+
+    @property
+    def period_us(self) -> int:
+        """From one frame to the next, rounded down; 0: nobody says."""
+        return self.every
+
+    def stream(self, files: Mapping[str, Path], *, crop: bool = False) -> bytes:
+        """All that it gives, one after the other; a frame is cut from it each `hop_bytes`."""
+        return b"".join(np.ascontiguousarray(frame).tobytes() for frame in self.read_from(files, crop=crop))
 
     def read(self, file: Path | None = None, *, crop: bool = False) -> Iterator[np.ndarray]:
         raise NotImplementedError
@@ -66,6 +83,64 @@ class Camera(Source):
 
 
 @dataclass(eq=False)
+class Microphone(Source):
+    """Windows of sound, i16, one channel. On the host and in an emulator: .wav files."""
+
+    rate: int = 16_000
+    hop: int = 0  # samples
+
+    @property
+    def hop_bytes(self) -> int:
+        return 2 * self.hop
+
+    @property
+    def period_us(self) -> int:
+        return self.hop * 1_000_000 // self.rate
+
+    def samples(self, file: Path | None) -> np.ndarray:
+        path = self._file(file)
+        what = f'source "{self.name}": {path}'
+        way = f"make it so: ffmpeg -i {path.name} -ac 1 -ar {self.rate} -sample_fmt s16 out.wav"
+        try:
+            with wave.open(str(path), "rb") as sound:
+                channels, width, rate = sound.getnchannels(), sound.getsampwidth(), sound.getframerate()
+                data = sound.readframes(sound.getnframes())
+        except (wave.Error, EOFError, OSError) as error:
+            raise UserError(f"{what}: is no .wav that can be read ({error}); {way}") from None
+        if (channels, width, rate) != (1, 2, self.rate):
+            raise UserError(f"{what}: has {channels} channels of {8 * width} bits at {rate} Hz, the microphone gives one of 16 at {self.rate}; {way}")
+        return np.frombuffer(data[: len(data) // 2 * 2], "<i2")
+
+    def read(self, file: Path | None = None, *, crop: bool = False) -> Iterator[np.ndarray]:
+        samples, window = self.samples(file), self.spec.shape[-1]
+        for at in range(0, len(samples) - window + 1, self.hop):
+            yield samples[at : at + window].reshape(self.spec.shape)
+
+    def stream(self, files: Mapping[str, Path], *, crop: bool = False) -> bytes:
+        return self.samples(files.get(self.name)).tobytes()
+
+
+@dataclass(eq=False)
+class Feed(Source):
+    """What a pipeline without a model leaves, for others to read: computed once, kept in a ring of `keep` entries."""
+
+    pipeline: Any = None
+    hop: int = 1  # results from one entry to the next
+    result_bytes: int = 0  # of one result
+
+    @property
+    def hop_bytes(self) -> int:
+        return self.hop * self.result_bytes
+
+    @property
+    def period_us(self) -> int:
+        return int(self.pipeline.period_us) * self.hop
+
+    def read(self, file: Path | None = None, *, crop: bool = False) -> Iterator[np.ndarray]:
+        raise UserError(f'source "{self.name}": is what pipeline "{self.pipeline.name}" leaves; no file gives it')
+
+
+@dataclass(eq=False)
 class Together(Source):
     """Several sources that feed one pipeline: a frame is one of each, in this order, each from a multiple of 16 on."""
 
@@ -74,7 +149,7 @@ class Together(Source):
     @staticmethod
     def of(name: str, sources: tuple[Source, ...]) -> "Together":
         size = _places(sources)[-1]
-        return Together(name, Spec(name, (size,), "uint8"), None, sources)
+        return Together(name, Spec(name, (size,), "uint8"), None, sources=sources)
 
     @property
     def places(self) -> dict[str, int]:

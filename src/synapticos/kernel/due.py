@@ -158,7 +158,7 @@ def release_by_clock(kernel: Kernel, release: Release, now: u64) -> None:
                 release.dropped = wrap(u32, release.dropped + wrap(u32, middle))
         found, entry = take_newest(kernel, release)
         if found:
-            place = add_release(kernel, release, next, entry, 0)
+            add_release(kernel, release, next, entry, 0)
         else:
             release.released = wrap(u32, release.released + 1)
             release.starved = wrap(u32, release.starved + 1)
@@ -192,7 +192,7 @@ def take_arrivals(kernel: Kernel, number: u32) -> None:
                 state = hal.critical_enter(kernel.board)
                 feed.hold(entry)
                 hal.critical_exit(kernel.board, state)
-                place = add_release(kernel, release, us, entry, 0)
+                add_release(kernel, release, us, entry, 0)
         state = hal.critical_enter(kernel.board)
         if feed.by_clock:
             feed.drop(feed.newest)

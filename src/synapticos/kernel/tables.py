@@ -13,13 +13,14 @@ from synapticos.lang import *
 from synapticos.kernel.arena import align_up, shape_bytes
 from synapticos.kernel.bits import bit
 from synapticos.kernel.capacity import (
-    DEADLINES, FEED_ENTRIES, FEEDS, FRONT_ENDS, HOST_STAGES, MAX_JOBS, MAX_PIPELINES, MAX_WAITING, PARTS, PLAIN_STAGES, RELEASES,
+    DEADLINES, FEED_ENTRIES, FEEDS, FRONT_ENDS, HOST_STAGES, LATE_POLICIES, MAX_JOBS, MAX_PIPELINES, MAX_WAITING, PARTS, PLAIN_STAGES,
+    RELEASES,
 )  # fmt: skip
 from synapticos.kernel.compose import model_buffer, pipeline_build, pipeline_create, stage_kind
 from synapticos.kernel.container import MAGIC, Header
 from synapticos.kernel.due import releases_start
 from synapticos.kernel.front_end import check_front_end
-from synapticos.kernel.job import CLASSES, NORMAL
+from synapticos.kernel.job import CLASSES, NORMAL, Late
 from synapticos.kernel.kernel import Kernel
 from synapticos.kernel.model import NAME_BYTES, ModelInfo, ModelState
 from synapticos.kernel.models import load_payload, model_register, model_set_payload
@@ -135,7 +136,7 @@ class JobRow:
     pipeline: u16
     priority: u8
     flags: u8
-    late: u8
+    late: u8  # a Late
     policy: u8  # a Queue
     depth: u8  # releases that may wait; from 1, if anything releases it
     most: u8  # boxes of one result that it looks at
@@ -543,7 +544,11 @@ def boot_jobs(kernel: Kernel, header: AppHeader, need: Ptr[u32]) -> Status:
         row = view(JobRow, rows[i * JOB_ROW :])
         if row.pipeline >= header.pipelines or row.priority >= CLASSES or (DEADLINES == 0 and row.deadline_us != 0):
             return Status.INVAL
+        if row.late > u8(Late.SKIP) or (LATE_POLICIES == 0 and row.late != 0):
+            return Status.INVAL
         pipeline = kernel.pipelines.items[row.pipeline]
+        pipeline.late = row.late
+        pipeline.cost_us = row.cost_us
         pipeline.priority = row.priority
         pipeline.preemptible = row.flags & JOB_PREEMPTIBLE != 0
         pipeline.deadline_us = sat(u32, row.deadline_us)

@@ -11,6 +11,7 @@ from synapticos.lang import *
 from synapticos.kernel.stages.argmax import argmax_capacity, argmax_check, argmax_stage
 from synapticos.kernel.stages.boxes import BoxMap, map_boxes_capacity, map_boxes_check, map_boxes_stage
 from synapticos.kernel.stages.colour import ColourConfig, colour_capacity, colour_check, colour_stage
+from synapticos.kernel.stages.crop import crop_check, crop_stage
 from synapticos.kernel.stages.dequantize import dequantize_capacity, dequantize_check, dequantize_stage
 from synapticos.kernel.stages.encode import (
     EncodeConfig,
@@ -84,6 +85,7 @@ ROWS = [
     Row("suppress", suppress_stage, suppress_capacity, suppress_check, SuppressConfig),
     Row("stream_features", stream_features_stage, stream_features_capacity, stream_features_check, StreamConfig),
     Row("micro_features", micro_features_stage, micro_features_capacity, micro_features_check, MicroConfig),
+    Row("crop", crop_stage, scale_capacity, crop_check, ScaleConfig),
 ]
 STAGE_NAMES = [row.name for row in ROWS]  # the place is the number
 KINDS = {row.name: number for number, row in enumerate(ROWS)}
@@ -139,6 +141,7 @@ KIND_FEATURES: Final[u32] = 14
 KIND_SUPPRESS: Final[u32] = 15
 KIND_STREAM_FEATURES: Final[u32] = 16
 KIND_MICRO_FEATURES: Final[u32] = 17
+KIND_CROP: Final[u32] = 18
 KIND_COUNT = len(ROWS)
 
 CapacityFn = Fn[[Tensor, Ptr[u8] | None, u32], u32]
@@ -166,7 +169,7 @@ def plan_result(kind: u32, x: Tensor, size: u32) -> None:
     """Turn `x`, which enters built-in `kind`, into the largest that can leave it, `size` bytes, as capacities ask of it:
     its type, its shape if it is a picture of known size, else the channels alone."""
     x.size = size
-    if kind == KIND_RESIZE or kind == KIND_SCALE or kind == KIND_COLOUR or kind == KIND_FIT:
+    if kind == KIND_RESIZE or kind == KIND_SCALE or kind == KIND_COLOUR or kind == KIND_FIT or kind == KIND_CROP:
         if kind == KIND_FIT:
             x.dtype = DType.INT8
         if kind == KIND_COLOUR:
