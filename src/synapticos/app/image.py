@@ -12,8 +12,7 @@ from typing import Any
 from synapticos import lang
 from synapticos.app import program
 from synapticos.app.declare import LATE, NORMAL, QUEUE, App, JobDecl, Pipeline
-from synapticos.app.sources import Together
-from synapticos.app.sources import Feed, Source
+from synapticos.app.sources import Feed, Source, Together
 from synapticos.app.spec import DTYPES, Spec
 from synapticos.app.stage import HostStage, write_adapter
 from synapticos.app.steps import Step
@@ -103,7 +102,7 @@ class Image:
     scratch: int
     layers: int
     jobs: list[JobDecl] = field(default_factory=list)
-    feeds: "list[FeedImage]" = field(default_factory=list)  # sources that keep what arrives
+    feeds: list[FeedImage] = field(default_factory=list)  # sources that keep what arrives
 
     @property
     def clocked(self) -> bool:

@@ -8,10 +8,12 @@ many do, the release's policy says which is dropped. All of that is counted.
 from synapticos.lang import *
 from synapticos.kernel import hal
 from synapticos.kernel.bits import bit, lowest_bit
-from synapticos.kernel.capacity import FEED_ENTRIES, FEEDS, MAX_JOBS, MAX_WAITING, RELEASES
+from synapticos.kernel.capacity import DEADLINES, FEED_ENTRIES, FEEDS, MAX_JOBS, MAX_WAITING, OFFLOAD, RELEASES
+from synapticos.kernel.clock import MICROSECONDS
 from synapticos.kernel.divide import divide
 from synapticos.kernel.job import NEVER, Job, JobParams, JobState
 from synapticos.kernel.kernel import Kernel
+from synapticos.kernel.offload import npu_due
 from synapticos.kernel.pipeline import PipelineState
 from synapticos.kernel.queue import add_release, drop_entry, drop_first
 from synapticos.kernel.region import REGION_ARENA
@@ -24,14 +26,37 @@ HALF_RANGE: Final[u64] = 0x7FFFFFFF  # of the board's counter: no sleep is longe
 
 
 @fn
+def due_ticks(kernel: Kernel) -> u64:
+    """`kernel_due` in ticks since boot."""
+    due: u64 = NEVER
+    if RELEASES != 0:
+        due = kernel.releases.due_ticks
+    if OFFLOAD != 0:
+        limit = npu_due(kernel)
+        due = min(due, limit)
+    if DEADLINES != 0 and kernel.late_at < due:
+        due = kernel.late_at + 1
+    return due
+
+
+@fn
 def kernel_due(kernel: Kernel) -> u64:
     """When the kernel next has something to do by the clock: microseconds since boot, NEVER if nothing.
 
+    That is a release, a deadline that nobody has looked at since it passed, or the time limit of an accelerator's work.
     What was posted, and jobs that can run, are not asked about: poll until it answers IDLE, then sleep until then.
     """
-    if RELEASES == 0:
+    due = due_ticks(kernel)
+    if due == NEVER:
         return NEVER
-    return kernel.releases.due_us
+    if RELEASES != 0:
+        if due == kernel.releases.due_ticks:
+            return kernel.releases.due_us
+    rate = kernel.clock.rate
+    seconds = divide(due, rate)
+    part = due - seconds * rate
+    whole = seconds * MICROSECONDS
+    return whole + divide(part * MICROSECONDS + (rate - u64(1)), rate)
 
 
 @fn
@@ -39,12 +64,10 @@ def kernel_rest(kernel: Kernel) -> None:
     """Sleep until the kernel has something to do by the clock, or an interrupt or a `wake` comes; for a loop around poll."""
     now = hal.ticks(kernel.board)
     kernel.clock.update(now)
-    left: u64 = HALF_RANGE
-    if RELEASES != 0:
-        due = kernel.releases.due_ticks
-        if due <= kernel.clock.ticks:
-            return
-        left = min(left, due - kernel.clock.ticks)
+    due = due_ticks(kernel)
+    if due <= kernel.clock.ticks:
+        return
+    left = min(due - kernel.clock.ticks, HALF_RANGE)
     hal.wake_at(kernel.board, wrap(u32, u64(now) + left))
     hal.idle(kernel.board)
 
