@@ -1,6 +1,6 @@
 """Make the files of this folder, and the answers that the tests hold it to.
 
-    pip install pymicro-wakeword==2.5.0 numpy pillow tflite      # and: apt-get install espeak-ng
+    pip install pymicro-wakeword==2.5.0 tflite-micro numpy pillow tflite      # and: apt-get install espeak-ng
     python examples/doorbell/make_assets.py
 
 alexa.tflite            microWakeWord's network for the word "Alexa", as pymicro-wakeword ships it
@@ -8,7 +8,7 @@ alexa.features.json     the front end that it was trained with
 hello.wav, other.wav    somebody at the door, spoken by espeak-ng: one says the word, one does not
 face_64.tflite          the network of examples/face_detection for pictures of 64 x 64
 visitor.png             a visitor, cut from examples/face_detection/astronaut.png
-tests/examples/doorbell.npz    what pymicro-features and pymicro-wakeword make of these and of other sounds
+tests/examples/doorbell.npz    what pymicro-features, tflite-micro and pymicro-wakeword make of these and of other sounds
 """
 
 import hashlib
@@ -93,17 +93,22 @@ def rows_of(x: np.ndarray) -> np.ndarray:
 
 
 def outputs_of(rows: np.ndarray) -> np.ndarray:
-    """The network's own output for every three rows, u8, and whether pymicro-wakeword says that it heard the word."""
+    """For every three rows, u8: what the network answers in tflite-micro, what in pymicro-wakeword, whose arithmetic is that
+    of desktops, and whether the latter says that it heard the word."""
     from pymicro_wakeword import MicroWakeWord, Model
+    from tflite_micro.python.tflite_micro import runtime
 
     word = MicroWakeWord.from_builtin(Model.ALEXA)
-    outputs, heard = [], []
-    for i, row in enumerate(rows):
-        said = word.process_streaming(row.reshape(1, 1, -1) * (10 / 256))
-        if i % 3 == 2:
-            outputs.append(round(word._probabilities[-1] * 256))
-            heard.append(bool(said))
-    return np.array([outputs, heard], np.uint8)
+    judge = runtime.Interpreter.from_file(str(HERE / "alexa.tflite"), arena_size=1 << 20)
+    answers = []
+    for i in range(0, len(rows) // 3 * 3, 3):
+        reals = rows[i : i + 3] * (10 / 256)
+        for row in reals:
+            said = word.process_streaming(row.reshape(1, 1, -1))
+        judge.set_input(np.round(reals / word.input_scale + word.input_zero_point).astype(np.int8)[None], 0)
+        judge.invoke()
+        answers.append([int(judge.get_output(0).item()), round(word._probabilities[-1] * 256), bool(said)])
+    return np.array(answers, np.uint8).T
 
 
 def halved(data: bytes) -> bytes:
@@ -149,7 +154,8 @@ def main() -> None:
                 answers[f"{voice} {speed}, noise 10 dB below/rows"] = rows_of(whole_windows(noisy(said, 10)))
     for name in [n for n in answers if n.endswith("/rows")]:
         answers[name[:-5] + "/outputs"] = out = outputs_of(answers[name])
-        print(f"{name[:-5]:40} highest output {out[0].max():3}, heard in {out[1].sum()} windows")
+        off = abs(out[0].astype(int) - out[1]).max()
+        print(f"{name[:-5]:40} highest output {out[0].max():3} (the two differ by up to {off}), heard in {out[2].sum()} windows")
     np.savez_compressed(ANSWERS, **answers)  # type: ignore[arg-type]
 
 
