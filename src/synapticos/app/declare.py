@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from synapticos.app import sound, sources
 from synapticos.app.model import ModelFile
@@ -485,11 +485,12 @@ class App:
         std: float | tuple[float, ...] | None = None,
         features: dict[str, Any] | None = None,
         max_step: int | None = None,
+        on: Literal["cpu", "npu"] = "cpu",
     ) -> ModelFile:
         """A network. `outputs` and `inputs` give its output and input tensors names of your own; `mean` and `std` say what
         pixels it was trained on, `features` what sound (`syn.librosa(...)`; a MODEL.features.json beside the file says it
         too). Layers of more than `max_step` multiply-accumulates run a few rows at a time, with looks for more urgent work
-        between them."""
+        between them. `on` "npu" the board's accelerator runs it, a layer at a time, and the processor is free meanwhile."""
         path = self._path(file)
         if path is None:
             raise UserError('app.model(None): which file? A .tflite or .onnx beside the app: app.model("network.tflite")')
@@ -498,6 +499,8 @@ class App:
         outputs, inputs = _names(where, "outputs", outputs), _names(where, "inputs", inputs)
         if features is not None and not isinstance(features, dict):
             raise UserError(f"{where}: features is what syn.librosa(...) gives, not {features!r}")
+        if on not in ("cpu", "npu"):
+            raise UserError(f'{where}: on is "cpu" or "npu", not {on!r}')
         mean, std = _pixels(where, "mean", mean), _pixels(where, "std", std)
         if any(m.name == name for m in self.models):
             raise UserError(f'model "{name}": declared twice; give one another name: app.model(..., name="other")')
@@ -505,7 +508,7 @@ class App:
             raise UserError(f"{where}: more than {MAX_MODELS} models in one app")
         if max_step is not None and (type(max_step) is not int or max_step < 1):
             raise UserError(f"{where}: max_step is multiply-accumulates, a whole number from 1 on, not {max_step!r}")
-        model = ModelFile(path, name, outputs, inputs, mean, std, features, max_step)
+        model = ModelFile(path, name, outputs, inputs, mean, std, features, max_step, on)
         self.models.append(model)
         return model
 

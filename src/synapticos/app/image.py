@@ -26,6 +26,7 @@ from synapticos.kernel.npu import BACKEND_CPU
 from synapticos.kernel.parts import Part
 from synapticos.kernel.release import BOX_STRIDE
 from synapticos.kernel.run import APP_STAGES
+from synapticos.kernel.sim import BACKEND_SIM, SIM_BACKEND
 from synapticos.kernel.stages.tables import KINDS, ROWS, scratch_size, stage_tables, state_size
 from synapticos.kernel.tensor import MAX_STAGE_INPUTS, DType, Tensor
 from synapticos.model.graph import short
@@ -35,6 +36,7 @@ CLASSES = 3
 FRONT_ENDS = ("features", "stream_features", "micro_features")  # the built-ins that make features of sound
 MAX_ENTRIES = 64  # of one source, as `kernel/capacity` has it
 BACKENDS: dict[Any, list[Any]] = dict(CPU_BACKEND)  # type: ignore[arg-type]
+BACKENDS_NPU: dict[Any, list[Any]] = dict(SIM_BACKEND)  # type: ignore[arg-type]
 DTYPE = {"int8": DType.INT8, "uint8": DType.UINT8, "int16": DType.INT16, "int32": DType.INT32, "float32": DType.FLOAT32}
 HOST_ROOTS: list[Any] = [
     program.app_start,
@@ -163,12 +165,22 @@ class Image:
             "FEEDS": len(self.feeds),
             "FEED_ENTRIES": max((feed.keep for feed in self.feeds), default=1),
             "MAX_WAITING": self.waiting,
+            "OFFLOAD": int(self.offloads),
         }
+
+    @property
+    def offloads(self) -> bool:
+        """Does the accelerator run a model of it?"""
+        return any(model.on == "npu" for model in self.app.models)
+
+    @property
+    def backends(self) -> dict[Any, list[Any]]:
+        return BACKENDS_NPU if self.offloads else BACKENDS
 
     @property
     def function_tables(self) -> dict[Any, list[Any]]:
         """Rows of the kernel's open tables in a build that can run any model and built-in."""
-        return {**BACKENDS, APP_STAGES: self.stages}
+        return {**self.backends, APP_STAGES: self.stages}
 
     @property
     def lean_tables(self) -> dict[Any, list[Any]]:
@@ -178,7 +190,7 @@ class Image:
         layers = 1 + max(self.variants, default=0)
         stages = 1 + max((KINDS[name] for name in used), default=0)
         return {
-            **{table: [entries[BACKEND_CPU]] * len(entries) for table, entries in BACKENDS.items()},
+            **{table: [entries[BACKEND_CPU], *entries[BACKEND_CPU:]] for table, entries in self.backends.items()},
             APP_STAGES: self.stages,
             layer_tables.VALIDATE: layer_tables.validate_functions(self.variants)[:layers],
             layer_tables.RUN: layer_tables.run_functions(self.variants)[:layers],
@@ -358,7 +370,7 @@ class _Writer:
         models, container_at = [], 0
         for model in app.models:
             size = len(model.compiled.container)
-            models.append({"container_at": container_at, "container_bytes": size, "backend": BACKEND_CPU})
+            models.append({"container_at": container_at, "container_bytes": size, "backend": BACKEND_SIM if model.on == "npu" else BACKEND_CPU})
             container_at += _up(size)
         jobs = [
             {

@@ -24,6 +24,7 @@ class ModelFile:
     std: Numbers = None
     features: dict[str, Any] | None = None  # as the app states them
     max_step: int | None = None  # multiply-accumulates
+    on: str = "cpu"  # or "npu"
 
     @cached_property
     def front_end(self) -> dict[str, Any] | None:

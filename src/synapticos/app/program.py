@@ -8,9 +8,11 @@ after the other, then the ticks of its stages and layers. On an emulated board t
 from synapticos.kernel import hal
 from synapticos.kernel.capacity import LAYER_TIMES, MAX_JOBS, PROFILING
 from synapticos.kernel.kernel import Kernel, kernel_boot
+from synapticos.kernel.offload import npu_done
 from synapticos.kernel.region import REGION_CONTAINERS, REGION_TABLES
 from synapticos.kernel.runtime import kernel_init
 from synapticos.kernel.sched import Poll, find_slot, infer_detach, infer_output, infer_post, kernel_poll, outcome
+from synapticos.kernel.sim import sim_status
 from synapticos.kernel.status import Status
 from synapticos.kernel.tables import app_boot, app_pipeline
 from synapticos.kernel.tensor import MAX_STAGE_INPUTS, Tensor
@@ -233,6 +235,12 @@ def run_all(kernel: Kernel) -> i32:
         used += frame.used
     console.print(f"frames: {used} bytes used of an arena of {ARENA_BYTES}")
     return 0
+
+
+@fn
+def npu_interrupt(ticket: u32, status: i32) -> None:
+    """The board calls it as the accelerator has ended the work of a ticket, where a build has one."""
+    ignore(npu_done(KERNEL, ticket, sim_status(status)))
 
 
 @fn

@@ -48,6 +48,7 @@ class Board:
     tick_rate: int = 0  # Hz
     instruction_ns: int = 32  # what emulators take one instruction to last (QEMU's -icount shift=5)
     sources: tuple[Path, ...] = ()
+    npu: int = 0  # base address of the emulator's own accelerator, 0 for none; it makes interrupt 0
     interrupts: int = 0  # entries of the vector table after the core's own sixteen
     qemu: tuple[str, ...] = ()  # how QEMU is told of this board; empty if it does not know it
 

@@ -138,6 +138,62 @@ class SysTick:
         self._since, self._periods = self._now(), 0
 
 
+class Accelerator:
+    """A core beside the processor that runs one function on one block: at +0 the function, +4 the block, +8 ticks that it
+    takes, +12 a ticket (kept for whoever asks), +16 control, +20 the function's result.
+
+    Control: write 1 to start, 2 to reset, 4 to withdraw the interrupt; it reads 0 idle, 1 at work, 2 done. The function
+    runs when its time is over, so nothing is written before; a reset before that writes nothing at all.
+    """
+
+    IDLE, WORKS, DONE = range(3)
+
+    def __init__(self, now: Clock, tick_ns: int, run: Callable[[int, int], int], interrupt: Callable[[bool], None], changed: Callable[[], None]) -> None:
+        self._now, self._tick_ns, self._run, self._interrupt, self._changed = now, tick_ns, run, interrupt, changed
+        self._words = [0] * 4  # function, block, ticks, ticket
+        self.state = self.IDLE
+        self._ends = NEVER
+        self._result = 0
+        self.lost = False  # for tests: it never ends
+        self.fails = 0  # for tests: what every function gives in place of its result, unless 0
+        self.started: list[int] = []  # when, in ns, for who wants a trace; `ended` likewise
+        self.ended: list[int] = []
+
+    def read(self, offset: int) -> int:
+        self.attend()
+        if offset == 16:
+            return self.state
+        if offset == 20:
+            return self._result & 0xFFFFFFFF
+        return self._words[offset // 4] if offset < 16 else 0
+
+    def write(self, offset: int, value: int) -> None:
+        self.attend()
+        if offset == 16:
+            if value & 2:
+                self.state, self._ends = self.IDLE, NEVER
+            if value & 1 and self.state != self.WORKS:
+                self.state = self.WORKS
+                self.started.append(self._now())
+                self._ends = NEVER if self.lost else self._now() + self._words[2] * self._tick_ns
+                self._changed()  # there is something to wait for
+            if value & 6:
+                self._interrupt(False)
+        elif offset < 16 and self.state != self.WORKS:
+            self._words[offset // 4] = value
+
+    def due(self) -> int:
+        return self._ends
+
+    def attend(self) -> None:
+        if self._now() >= self._ends:
+            self.ended.append(self._ends)
+            self._ends = NEVER
+            self.state = self.DONE
+            self._result = self.fails or self._run(self._words[0], self._words[1])
+            self._interrupt(True)
+
+
 class SystemControl:
     """0xE000E000 to 0xE000EFFF: SysTick, interrupt controller, fault status, MPU. What it does not know is memory."""
 

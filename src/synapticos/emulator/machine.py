@@ -23,7 +23,8 @@ from synapticos.boards.faults import Image
 from synapticos.boards.result import Result
 from synapticos.emulator import cpu as unit
 from synapticos.emulator.cpu import Cpu, Registers
-from synapticos.emulator.devices import NEVER, CmsdkTimer, SystemControl, SysTick, Uart
+from synapticos.emulator.coprocessor import Coprocessor
+from synapticos.emulator.devices import NEVER, Accelerator, CmsdkTimer, SystemControl, SysTick, Uart
 from synapticos.emulator.semihost import Exit, Semihost
 
 SLICE = 10_000_000  # instructions between two looks for Ctrl-C: some 30 ms
@@ -70,6 +71,8 @@ class Machine:
         tick_ns = 1_000_000_000 // board.tick_rate
         self.control = SystemControl(SysTick(self.now, tick_ns), self.cpu.stop, 0x410FD213 if self._v8 else 0x410FC231)
         self._timer = CmsdkTimer(self.now, tick_ns, lambda: self.control.pending.add(16 + 3))
+        self.npu = Accelerator(self.now, tick_ns, self._coprocess, self._npu_interrupt, self.cpu.stop)
+        self._coprocessor: Coprocessor | None = None
         self._map()
         self.semihost = Semihost(
             self.cpu.read, self.cpu.write, self.text.append, argument=argument, files=files, folder=folder
@@ -96,8 +99,10 @@ class Machine:
             self._device(board.uart, Uart(board.uart_kind, self.text.append))
         if board.timer:
             self._device(board.timer, self._timer)
+        if board.npu:
+            self._device(board.npu, self.npu)
 
-    def _device(self, base: int, device: Uart | CmsdkTimer | SystemControl) -> None:
+    def _device(self, base: int, device: Uart | CmsdkTimer | SystemControl | Accelerator) -> None:
         """Bytes and halfwords are parts of the word that they lie in."""
 
         def read(uc: object, offset: int, size: int, data: object) -> int:
@@ -111,6 +116,16 @@ class Machine:
             device.write(offset & ~3, value)
 
         self.cpu.uc.mmio_map(base, 0x1000, read, None, write, None)
+
+    def _npu_interrupt(self, on: bool) -> None:
+        (self.control.pending.add if on else self.control.pending.discard)(16)
+        if on and self._running:
+            self.cpu.stop()  # it may come in at once
+
+    def _coprocess(self, function: int, block: int) -> int:
+        if self._coprocessor is None:
+            self._coprocessor = Coprocessor(self.cpu)
+        return self._coprocessor.run(function, block)
 
     # Time and text ---------------------------------------------------------------------------------------------------
 
@@ -156,8 +171,9 @@ class Machine:
         control = self.control
         control.attend()
         self._timer.attend()
+        self.npu.attend()
         waits = self._take()
-        due = min(control.systick.due(), self._timer.due())
+        due = min(control.systick.due(), self._timer.due(), self.npu.due())
         slice_ = self.slice
         if waits:
             # Nothing tells when PRIMASK or a return lets it in: look after every other instruction.
@@ -204,9 +220,10 @@ class Machine:
         """A wait for an interrupt: go on at once if one is pending, masked or not, else at the next event."""
         self.control.attend()
         self._timer.attend()
+        self.npu.attend()
         if any(n < 16 or n in self.control.enabled for n in self.control.pending):
             return
-        due = min(self.control.systick.due(), self._timer.due())
+        due = min(self.control.systick.due(), self._timer.due(), self.npu.due())
         if due == NEVER:
             self._finish(None, "sleeps, and no interrupt can come")
             return

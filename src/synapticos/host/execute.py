@@ -66,6 +66,8 @@ def run_on_board(
 
     app = built.app
     frames = read_sources(app, files, crop)
+    if emulator == "qemu" and built.image.offloads:
+        raise UserError(f"--emulator qemu: it has no accelerator, and {app.name} has a model on it; leave --emulator out")
     if emulator == "qemu":
         missing = qemu.missing(built.board)
         if missing is not None:

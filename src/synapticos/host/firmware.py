@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,12 @@ from synapticos.boards import firmware
 from synapticos.boards.board import Board
 from synapticos.errors import UserError
 from synapticos.host.files import write_files
+from synapticos.kernel.sim import sim_work
 from synapticos.toolchain import Toolchain
 
 # What no firmware of an app needs: pipelines composed while it runs, stages of the host, a backend but the processor,
 # calls for signal processing.
-LEFT_OUT = {"COMPOSING": 0, "HOST_STAGES": 0, "ACCELERATOR": 0, "DSP": 0, "PIPELINE_NAME": 8, "LOG_ARGS": 1}
+LEFT_OUT = {"COMPOSING": 0, "HOST_STAGES": 0, "ACCELERATOR": 0, "OFFLOAD": 0, "DSP": 0, "PIPELINE_NAME": 8, "LOG_ARGS": 1}
 
 
 @dataclass
@@ -80,9 +81,16 @@ def build_firmware(
     blobs = {program.TABLES: image.tables, program.CONTAINERS: image.containers, program.RUNS: rows}
     parameters = firmware_parameters(image, inputs, profile) | (dict(settings) if settings else {})
     entry: Any = program.main
-    made = Program.of([entry], parameters, 4, image.lean_tables, blobs)
+    beside: list[Any] = []
+    if image.offloads:
+        if board.npu == 0:
+            names = ", ".join(f'"{m.name}"' for m in app.models if m.on == "npu")
+            raise UserError(f'app "{app.name}": {board.name} has no accelerator for model {names}; leave out on="npu", or take {_with_npu()}')
+        board = replace(board, interrupts=1)
+        beside = [program.npu_interrupt, sim_work]
+    made = Program.of([entry, *beside], parameters, 4, image.lean_tables, blobs)
     try:
-        elf, texts = link_program(made, entry, board, chain)
+        elf, texts = link_program(made, entry, board, chain, beside)
     except UserError:
         if not room:
             raise
@@ -114,6 +122,8 @@ def firmware_parameters(image: Image, inputs: int, profile: bool) -> dict[str, i
         "PLAIN_STAGES": int(any(step.kind != "model" for p in image.pipelines for step in p.steps)),
         "MODEL_STATE": int(image.persistent != 0),
         "DEADLINES": int(any(job.deadline != 0 for job in image.jobs)),
+        "ACCELERATOR": int(image.offloads),
+        "OFFLOAD": int(image.offloads),
         "LATE_POLICIES": int(any(job.late in ("abort", "skip") for job in image.jobs)),
     }
     if not profile:
@@ -121,11 +131,12 @@ def firmware_parameters(image: Image, inputs: int, profile: bool) -> dict[str, i
     return parameters
 
 
-def link_program(made: Any, main: Any, board: Board, chain: Toolchain) -> tuple[bytes, dict[str, bytes]]:
-    """The ELF of a checked program whose `main` is the root, and its C files; from the cache where they are the same."""
+def link_program(made: Any, main: Any, board: Board, chain: Toolchain, beside: Sequence[Any] = ()) -> tuple[bytes, dict[str, bytes]]:
+    """The ELF of a checked program whose `main` is the root, with functions `beside` it that the board calls, and its C
+    files; from the cache where they are the same."""
     from synapticos.engine.words import program_files, write_files
 
-    written = program_files(made, [main])
+    written = program_files(made, [main, *beside])
     texts: dict[str, bytes] = written.files  # type: ignore[assignment] # program_files leaves bytes only
     key = toolchain.key(sorted(texts.items()), chain.name, chain.version, board.target, board.script(), board.flags, *board.inputs)
 
@@ -139,6 +150,10 @@ def link_program(made: Any, main: Any, board: Board, chain: Toolchain) -> tuple[
             firmware.build(board, units, target, chain=chain, flags=flags, per_file={"layers.c": ("-O2",)})
 
     return toolchain.cached(f"firmware-{key}.elf", make).read_bytes(), texts
+
+
+def _with_npu() -> str:
+    return " or ".join(sorted(board.name for board in boards.BOARDS.values() if board.npu))
 
 
 def _refusal(app: App, board: Board, shortages: list[str]) -> str:

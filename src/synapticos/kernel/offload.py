@@ -32,11 +32,11 @@ from synapticos.kernel.backend import (
     LOADING, BringFn, Caps, FinishFn, LimitFn, LookFn, NpuState, NpuWork, ResetFn, StartFn, StepRows,
 )  # fmt: skip
 from synapticos.kernel.bits import bit
-from synapticos.kernel.capacity import OFFLOAD, PROFILING
+from synapticos.kernel.capacity import LATE_POLICIES, OFFLOAD, PROFILING
 from synapticos.kernel.clock import MICROSECONDS
 from synapticos.kernel.container import ModelMemory
 from synapticos.kernel.divide import divide
-from synapticos.kernel.job import HostWork, Job, JobState
+from synapticos.kernel.job import HostWork, Job, JobState, Late
 from synapticos.kernel.kernel import Kernel
 from synapticos.kernel.model import Model
 from synapticos.kernel.npu import BACKEND_CAPS, BACKEND_STEP
@@ -207,6 +207,9 @@ def npu_step(kernel: Kernel, job: Job, model: Model, handle: u32, m: ModelMemory
             return refuse(kernel.note, Status.TIMEDOUT, f"the accelerator did not finish layer {job.step} of stage {job.stage} in time")
         if job.status != Status.OK:
             return job.status
+        if LATE_POLICIES != 0 and job.missed and job.late == Late.ABORT:
+            kernel.stats.expired = wrap(u32, kernel.stats.expired + 1)
+            return Status.TIMEDOUT
         end = npu_rows(model, job, m, rows)
         check(BACKEND_FINISH[model.backend](kernel.board, m, job.step, rows.row, end))
         npu_past(job, rows, end)
@@ -293,6 +296,15 @@ def npu_look(kernel: Kernel) -> None:
     if job.state == JobState.WAITING:
         npu_ready(kernel, job, slot)
     hal.critical_exit(kernel.board, state)
+
+
+@fn
+def npu_idle(kernel: Kernel) -> bool:
+    """Sleep while the accelerator works. False if the board's clock stands, so that it would not end."""
+    before = hal.ticks(kernel.board)
+    hal.idle(kernel.board)
+    after = hal.ticks(kernel.board)
+    return before != after
 
 
 @fn

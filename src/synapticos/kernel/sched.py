@@ -21,7 +21,7 @@ from synapticos.kernel.job import (
     Fault, HostWork, Job, JobState, Late, goes_before, job_begun, job_finished,
 )  # fmt: skip
 from synapticos.kernel.kernel import Inside, Kernel
-from synapticos.kernel.offload import npu_look
+from synapticos.kernel.offload import npu_idle, npu_look
 from synapticos.kernel.pipeline import PipelineState
 from synapticos.kernel.run import fill_call
 from synapticos.kernel.status import Status
@@ -580,7 +580,7 @@ def sched_quiesce(kernel: Kernel) -> Status:
     """Let no job begin, and run those that have begun to their ends. `sched_release` lets them begin again.
 
     Returns OK; BUSY, and nothing is held, from a stage, from a callback if a job is half done, or if a half-done job
-    waits for somebody else.
+    waits for somebody else; for an accelerator it waits, unless the board's clock stands.
     """
     if kernel.inside == Inside.STEP or kernel.hold:
         return Status.BUSY
@@ -589,7 +589,10 @@ def sched_quiesce(kernel: Kernel) -> Status:
     kernel.hold = True
     while any_begun(kernel):
         answer, job = kernel_poll(kernel)
-        if answer != Poll.RAN:
+        waits = False
+        if OFFLOAD != 0 and answer == Poll.IDLE and kernel.npu.work != NpuWork.NOTHING:
+            waits = npu_idle(kernel)
+        if answer != Poll.RAN and not waits:
             kernel.hold = False
             return Status.BUSY
     return Status.OK

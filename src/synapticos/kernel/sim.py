@@ -96,7 +96,7 @@ def sim_begin(board: u32, ticket: u32, m: ModelMemory, step: u32, row: u32, row_
     return sim_status(answer)
 
 
-@fn
+@fn(pure=True)
 def sim_status(answer: i32) -> Status:
     """What the device says: OK, INPROGRESS, and for everything else IO."""
     if answer == 0:

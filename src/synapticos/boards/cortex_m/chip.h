@@ -19,6 +19,7 @@
 #define MMFAR REGISTER(0xE000ED34)
 #define BFAR REGISTER(0xE000ED38)
 #define CPACR REGISTER(0xE000ED88)
+#define NVIC_ENABLE REGISTER(0xE000E100) /* interrupts 0 to 31 */
 #define MPU_CONTROL REGISTER(0xE000ED94)
 #define MPU_NUMBER REGISTER(0xE000ED98)
 #define MPU_BASE REGISTER(0xE000ED9C)
@@ -29,6 +30,7 @@
 void board_init(void);         /* UART, timer, memory protection; variables have their first values */
 void board_put(uint8_t byte);  /* to the console, when there is room */
 void board_tick(void);         /* SysTick's exception */
+void board_interrupt(void);    /* a device's, in a build that has one; else a fault */
 
 /* Given by fault.c and semihost.c. */
 void board_text(const char *text);

@@ -85,6 +85,9 @@ __attribute__((naked)) void board_fault(void) {
         ".ltorg\n");
 }
 
+/* Of a device that nobody asked for. */
+__attribute__((weak, alias("board_fault"))) void board_interrupt(void);
+
 void syn_panic(uint32_t file, uint32_t line) {
     board_text("\npanic: file ");
     put_number(file);

@@ -15,7 +15,7 @@ typedef union {
     void (*handler)(void);
 } vector;
 
-/* The sixteen of the core. No device raises an interrupt; one that does all the same is reported as a fault. */
+/* The sixteen of the core, and those of devices, where a build has some. What nobody handles is reported as a fault. */
 const vector board_vectors[16 + BOARD_INTERRUPTS] __attribute__((section(".vectors"), used, aligned(512))) = {
     {.stack = board_stack_top},
     {.handler = (void (*)(void))board_reset},
@@ -29,7 +29,7 @@ const vector board_vectors[16 + BOARD_INTERRUPTS] __attribute__((section(".vecto
     {.handler = board_fault}, /* PendSV */
     {.handler = board_tick},
 #if BOARD_INTERRUPTS
-    [16 ... 15 + BOARD_INTERRUPTS] = {.handler = board_fault},
+    [16 ... 15 + BOARD_INTERRUPTS] = {.handler = board_interrupt},
 #endif
 };
 

@@ -19,6 +19,7 @@ BOARD = Board(
     uart=0x50200000,
     uart_kind="cmsdk",
     timer=0x50000000,
+    npu=0x50F00000,  # where the board has nothing; in the in-process emulator only
     tick_rate=20_000_000,
     sources=(*CHIP_SOURCES, HERE / "mps2_an521" / "board.c"),
     # The FPU of the first core is off in QEMU unless it is asked for.

@@ -9,6 +9,12 @@
 #define UART_CONTROL REGISTER(0x50200008)
 #define UART_DIVIDER REGISTER(0x50200010)
 #define UART_FULL 1u
+#define NPU_PROGRAM REGISTER(0x50F00000) /* what it runs, a function of one pointer */
+#define NPU_WORK REGISTER(0x50F00004)    /* on what */
+#define NPU_TICKS REGISTER(0x50F00008)   /* for how long */
+#define NPU_TICKET REGISTER(0x50F0000C)
+#define NPU_CONTROL REGISTER(0x50F00010) /* write: what to do; read: what it does */
+#define NPU_RESULT REGISTER(0x50F00014)
 
 enum { TICK_RATE = 20000000, BAUD = 115200, DOZE = TICK_RATE / 1000 };
 
@@ -93,3 +99,55 @@ void hal_idle(uint32_t board) {
     woken = 0;
     hal_critical_exit(board, state);
 }
+
+/* The emulator's accelerator: a core of its own, which shares the memory and runs one function of this firmware, as long
+   as it is told. It says by interrupt 0 that it is through. */
+enum { NPU_START = 1, NPU_RESET = 2, NPU_SEEN = 4, NPU_WORKS = 1, NPU_DONE = 2, NPU_WORK_BYTES = 128 };
+
+int32_t sim_work(const void *work) __attribute__((weak));
+void npu_interrupt(uint32_t ticket, int32_t status) __attribute__((weak));
+
+int32_t hal_npu_start(uint32_t board, uint32_t ticket, uint32_t ticks, const uint8_t *work, uint32_t n) {
+    static uint8_t kept[NPU_WORK_BYTES] __attribute__((aligned(8)));
+    (void)board;
+    if (sim_work == 0 || n > NPU_WORK_BYTES)
+        return HAL_NOTSUP;
+    if (NPU_CONTROL == NPU_WORKS)
+        return HAL_BUSY;
+    for (uint32_t i = 0; i < n; i++)
+        kept[i] = work[i];
+    NPU_PROGRAM = (uint32_t)(uintptr_t)sim_work;
+    NPU_WORK = (uint32_t)(uintptr_t)kept;
+    NPU_TICKS = ticks;
+    NPU_TICKET = ticket;
+    NVIC_ENABLE = 1;
+    NPU_CONTROL = NPU_START;
+    return 0;
+}
+
+int32_t hal_npu_status(uint32_t board, uint32_t ticket) {
+    (void)board;
+    uint32_t state = NPU_CONTROL;
+    if (NPU_TICKET != ticket || (state != NPU_WORKS && state != NPU_DONE))
+        return HAL_NOENT;
+    return state == NPU_WORKS ? HAL_INPROGRESS : (int32_t)NPU_RESULT;
+}
+
+void hal_npu_reset(uint32_t board) {
+    (void)board;
+    NPU_CONTROL = NPU_RESET;
+}
+
+bool hal_npu_counts(uint32_t board) {
+    (void)board;
+    return false;
+}
+
+#if BOARD_INTERRUPTS
+void board_interrupt(void) {
+    NPU_CONTROL = NPU_SEEN;
+    woken = 1;
+    if (npu_interrupt != 0)
+        npu_interrupt(NPU_TICKET, (int32_t)NPU_RESULT);
+}
+#endif
