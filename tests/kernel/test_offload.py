@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from kernels import BEST_EFFORT, NORMAL, REALTIME
-from offloading import CPU, OPTIONS, ROOTS, Offloaded
+from offloading import CPU, OPTIONS, ROOTS, Offloaded, compiled, noise
+from synapticos.kernel.container import STEP_BYTES, Header, StepRecord
 from synapticos.kernel.job import HostWork, JobState
 from synapticos.kernel.sched import Poll
 from synapticos.kernel.status import Status
+from synapticos.lang import u8, unpack
 
 WAITING, SUSPENDED, RUNNING, CANCELLED, ERROR = (JobState.WAITING, JobState.SUSPENDED, JobState.RUNNING, JobState.CANCELLED, JobState.ERROR)
 AWAY, BACK, LINE, NONE = HostWork.AWAY, HostWork.BACK, HostWork.LINE, HostWork.NONE
@@ -37,6 +41,12 @@ def poll_until(w, job, state, most=50):
             w.pass_time(10)
         w.check()
     raise AssertionError(f"{w.slot_state(job)}, not {state}")
+
+
+def record(container, step):
+    """A step's record."""
+    at = unpack(Header, container)["steps_at"] + STEP_BYTES * step
+    return unpack(StepRecord, container, at)
 
 
 def loading(w):
@@ -206,3 +216,238 @@ def test_news_of_other_work_are_refused(offloaded):
     assert w.slot_state(job) == (WAITING, BACK)
     w.finish()
     assert w("infer_wait", job, 0) == Status.OK
+
+
+# Stopping
+
+
+@pytest.mark.parametrize("call", ["sched_quiesce", "kernel_shutdown"])
+def test_stopping_waits_for_the_accelerator_or_says_that_it_cannot(offloaded, call):
+    w = low_and_high(offloaded)
+    job = w.go(0)
+    w("kernel_poll")
+    assert w(call) == Status.BUSY and not w.kernel.hold and w.kernel.up  # the clock stands
+    assert w.slot_state(job) == (WAITING, AWAY)
+    if w.e.name == "checked":  # a clock that goes on by itself while the kernel sleeps
+        w.e.board.idle = lambda board: w.e.board.advance(7)
+        try:
+            assert w(call) == Status.OK
+        finally:
+            del w.e.board.idle
+        assert w("infer_wait", job, 0) == Status.OK and w.kernel.npu.owner == 0
+        return
+    w.finish()
+    assert w(call) == Status.OK and w("infer_wait", job, 0) == Status.OK
+
+
+def test_what_is_queued_is_cancelled_by_a_shutdown_and_a_lost_device_is_reset(offloaded):
+    w = low_and_high(offloaded)
+    if w.e.name != "checked":
+        pytest.skip("the clock of checked Python can be made to go on while the kernel sleeps")
+    w.e.board.set_npu(None)
+    job = w.go(0)
+    w("kernel_poll")
+    queued = w.go(1)
+    w.e.board.idle = lambda board: w.e.board.advance(100)
+    try:
+        assert w("kernel_shutdown") == Status.OK
+    finally:
+        del w.e.board.idle
+    assert w("infer_wait", job, 0) == Status.TIMEDOUT and w("infer_wait", queued, 0) == Status.CANCELED
+    assert w.e.board.npu is None  # it was reset, so it writes to nothing
+
+
+@pytest.mark.parametrize("call", ["npu_deinit", "npu_load_model", "npu_set_input", "npu_invoke", "npu_suspend"])
+def test_by_hand_nothing_is_done_to_an_accelerator_that_a_job_has(offloaded, call):
+    w = low_and_high(offloaded)
+    job = w.go(0)
+    w("kernel_poll")
+    data = w.keep(w.e.array(u8, 32))
+    arguments = {"npu_load_model": (data, 32), "npu_set_input": (0, data, 32)}.get(call, ())
+    before = bytes(w.kernel)
+    assert w(call, *arguments) in (None, Status.BUSY, Status.PERM)
+    assert bytes(w.kernel) == before and w("npu_invoke_async") == Status.NOTSUP
+    w.finish()
+    assert w("infer_wait", job, 0) == Status.OK
+
+
+# Pins
+
+
+def test_a_pinned_model_keeps_its_place(offloaded):
+    w = offloaded(dict(net=1), dict(net=2), dict(net=3), dict(net=1, on=CPU), RESIDENT_MODELS=2)
+    handles = [int(m.generation) << 8 | i + 1 for i, m in enumerate(w.kernel.models.items)]
+    assert w("model_pin", handles[0], True) == w("model_pin", handles[0], True) == Status.OK
+    assert w("model_pin", handles[1], True) == Status.NOMEM  # no place would be left
+    assert w("model_pin", handles[3], True) == Status.NOTSUP and w("model_pin", 99, True) == Status.INVAL
+    for number in (0, 1, 2, 1, 2, 0):
+        w.alone(number, 1)
+    assert [loads(w, i)[0] for i in (0, 1, 2)] == [1, 2, 2]
+    assert w("model_pin", handles[0], False) == Status.OK
+    for number in (1, 2, 0):
+        w.alone(number, 1)
+    assert loads(w, 0)[0] == 2
+
+
+def test_with_one_place_nothing_can_be_pinned(offloaded):
+    w = offloaded(dict(net=1), dict(net=2))
+    assert w("model_pin", int(w.kernel.models.items[0].generation) << 8 | 1, True) == Status.NOMEM
+
+
+def test_a_model_that_is_unloaded_leaves_its_place_and_its_pin(offloaded):
+    w = offloaded(dict(net=1), dict(net=2), RESIDENT_MODELS=2)
+    handle = int(w.kernel.models.items[0].generation) << 8 | 1
+    w("model_pin", handle, True)
+    w.alone(0, 1)
+    assert w("model_unload", handle) == Status.OK
+    assert w.kernel.npu.holds.pinned == 0 and all(int(p.model) != handle for p in w.kernel.npu.holds.places)
+    job = w.go(0)
+    w.finish()
+    assert w("infer_wait", job, 0) == Status.PERM
+    assert w("model_load", handle) == Status.OK
+    w.alone(0, 1)
+    assert loads(w, 0)[0] == 2
+
+
+# Costs
+
+
+def test_a_load_costs_what_the_timing_model_says(offloaded):
+    w = offloaded(dict(net=1))
+    job = w.go(0)
+    w("kernel_poll")
+    want = 100 + -(-len(compiled(1).container) // 64)
+    while loading(w):
+        w.pass_time(1)
+        w("kernel_poll")
+    assert loads(w, 0) == (1, want)
+    for step in range(STEPS):  # as the load is seen to end the first begins, and so on
+        began, ticket = w.e.board.now, int(w.kernel.npu.ticket)
+        cost = 20 + -(-record(compiled(1).container, step)["cost"] // 100)
+        while w.slot_state(job) == (WAITING, AWAY) and int(w.kernel.npu.ticket) == ticket:
+            w.pass_time(1)
+            w("kernel_poll")
+        assert w.e.board.now - began == cost
+    assert w("infer_wait", job, 0) == Status.OK
+
+
+# The device's news, at any point
+
+
+@pytest.mark.parametrize("preemptible", [True, False])
+def test_wherever_the_interrupt_strikes_each_job_ends_well(offloaded, preemptible):
+    """The accelerator is through at the n-th chance, for every n: before and after each critical section."""
+    w = offloaded(dict(net=1, priority=BEST_EFFORT, preemptible=preemptible), dict(net=2, priority=REALTIME), dict(net=3, on=CPU, priority=NORMAL))
+    want = [w.alone(i, 5) for i in range(3)]
+    chances, news = 0, []
+    for n in range(60):
+        chances = 0
+        jobs = [w.go(i, 5) for i in range(3)]
+
+        def strike(n=n):
+            nonlocal chances
+            chances += 1
+            if chances % 60 == n:
+                w.pass_time(5000)
+                ticket = int(w.kernel.npu.ticket)
+                if w.e.board.npu_status(0, ticket) == 0:  # begun, and through
+                    news.append(w("npu_done", ticket, 0))
+
+        with w.interrupted(strike):
+            for _ in range(400):
+                w("kernel_poll")
+                w.check()
+        w.finish()
+        assert [w("infer_wait", j, 0) for j in jobs] == [Status.OK] * 3
+        assert [w.result(j) for j in jobs] == want
+    assert chances > 60 and news.count(Status.OK) > 60 and w.kernel.unfinished == 0 and w.kernel.npu.owner == 0
+
+
+@pytest.mark.parametrize("call", ["infer_cancel", "infer_abort", "pipeline_destroy"])
+def test_wherever_a_job_is_stopped_the_others_end_well(offloaded, call):
+    w = low_and_high(offloaded)
+    want = [w.alone(i, 5) for i in range(3)]
+    for n in range(0, 240, 3):
+        if call == "pipeline_destroy" and n > 60:
+            break
+        if call == "pipeline_destroy":
+            w = low_and_high(offloaded)
+        jobs = [w.go(i, 5) for i in range(3)]
+        chances, done = 0, []
+
+        def strike(n=n, jobs=jobs, done=done):
+            nonlocal chances
+            chances += 1
+            if chances == n + 1:
+                done.append(w(call, w.pipes[0] if call == "pipeline_destroy" else jobs[0]))
+
+        with w.interrupted(strike):
+            for _ in range(400):
+                w("kernel_poll")
+                w.check()
+                w.pass_time(10)
+        w.finish()
+        stopped = w("infer_wait", jobs[0], 0)
+        assert stopped in (Status.OK, Status.CANCELED)
+        if call == "infer_abort" and done == [Status.OK]:
+            assert stopped == Status.CANCELED
+        assert [w("infer_wait", j, 0) for j in jobs[1:]] == [Status.OK] * 2
+        assert [w.result(j) for j in jobs[1:]] == want[1:]
+        w("infer_detach", jobs[0])
+    assert w.kernel.npu.owner == 0 and all(int(f.owner) == 0 for f in w.kernel.frames)
+
+
+# Any mix
+
+
+MIX = (dict(net=1, priority=BEST_EFFORT), dict(net=2, priority=NORMAL, preemptible=False), dict(net=3, priority=REALTIME), dict(net=1, on=CPU, priority=NORMAL))
+actions = st.lists(
+    st.one_of(
+        st.tuples(st.just("go"), st.integers(0, 3), st.integers(0, 2)),
+        st.tuples(st.just("poll"), st.integers(1, 6)),
+        st.tuples(st.just("time"), st.integers(1, 400)),
+        st.tuples(st.just("abort"), st.integers(0, 7)),
+        st.tuples(st.just("cancel"), st.integers(0, 7)),
+        st.tuples(st.just("ends"), st.sampled_from([0, 0, 0, -5, None])),
+    ),
+    max_size=40,
+)
+
+
+@pytest.mark.parametrize("places", [1, 2])
+@settings(max_examples=15)
+@given(actions=actions)
+def test_any_mix_gives_the_bytes_of_each_job_alone(make, places, actions):
+    w = Offloaded(make(*ROOTS, **OPTIONS, RESIDENT_MODELS=places), list(MIX))
+    want = {(i, seed): w.alone(i, seed) for i in range(4) for seed in range(3)}
+    jobs: list[tuple[int, int, int]] = []
+    spoilt = False
+    for op, *rest in actions:
+        if op == "go" and w.kernel.unfinished < 6:
+            id = w.submit(w.pipes[rest[0]], noise(rest[1]))
+            if id:
+                jobs.append((id, *rest))
+        elif op == "poll":
+            for _ in range(rest[0]):
+                w("kernel_poll")
+                w.check()
+        elif op == "time":
+            w.pass_time(rest[0])
+        elif op in ("abort", "cancel") and jobs:
+            w(f"infer_{op}", jobs[rest[0] % len(jobs)][0])
+        elif op == "ends":
+            w.e.board.set_npu(rest[0])
+            spoilt = spoilt or rest[0] != 0
+        w.check()
+    w.finish(100)
+    w.e.board.set_npu(0)
+    for id, number, seed in jobs:
+        status = w("infer_wait", id, 0)
+        if status == Status.OK:
+            assert w.result(id) == want[number, seed]
+        else:
+            assert status == Status.CANCELED or (spoilt and status in (Status.IO, Status.TIMEDOUT)), status
+            w("infer_detach", id)
+    assert w.kernel.npu.owner == 0 and w.kernel.unfinished == 0 and all(int(f.owner) == 0 for f in w.kernel.frames)
+    for number in range(4):  # all goes on
+        assert w.alone(number, 0) == want[number, 0]

@@ -500,7 +500,7 @@ class App:
         if features is not None and not isinstance(features, dict):
             raise UserError(f"{where}: features is what syn.librosa(...) gives, not {features!r}")
         if on not in ("cpu", "npu"):
-            raise UserError(f'{where}: on is "cpu" or "npu", not {on!r}')
+            raise UserError(f'{where}: on is "cpu" or "npu", not "{on}"')
         mean, std = _pixels(where, "mean", mean), _pixels(where, "std", std)
         if any(m.name == name for m in self.models):
             raise UserError(f'model "{name}": declared twice; give one another name: app.model(..., name="other")')

@@ -28,7 +28,7 @@ class Coprocessor:
 
     def run(self, function: int, block: int) -> int:
         """Call a function with one argument: the word that it returns, or FAILED (as a word) if it did not."""
-        self._enter.value[:] = (block, BASE + SIZE, BASE | 1, unit.THUMB)
+        self._enter.value[:] = [block, BASE + SIZE, BASE | 1, unit.THUMB]
         self._enter.store()
         error, _ = self.cpu.start(function & ~1, LIMIT)
         result, pc = self._leave.load()

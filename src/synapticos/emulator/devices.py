@@ -155,6 +155,7 @@ class Accelerator:
         self._ends = NEVER
         self._result = 0
         self.lost = False  # for tests: it never ends
+        self.extra_ns = 0  # for tests: it takes so much longer
         self.fails = 0  # for tests: what every function gives in place of its result, unless 0
         self.started: list[int] = []  # when, in ns, for who wants a trace; `ended` likewise
         self.ended: list[int] = []
@@ -175,7 +176,7 @@ class Accelerator:
             if value & 1 and self.state != self.WORKS:
                 self.state = self.WORKS
                 self.started.append(self._now())
-                self._ends = NEVER if self.lost else self._now() + self._words[2] * self._tick_ns
+                self._ends = NEVER if self.lost else self._now() + self._words[2] * self._tick_ns + self.extra_ns
                 self._changed()  # there is something to wait for
             if value & 6:
                 self._interrupt(False)

@@ -22,8 +22,8 @@ from synapticos.boards.board import Board
 from synapticos.boards.faults import Image
 from synapticos.boards.result import Result
 from synapticos.emulator import cpu as unit
-from synapticos.emulator.cpu import Cpu, Registers
 from synapticos.emulator.coprocessor import Coprocessor
+from synapticos.emulator.cpu import Cpu, Registers
 from synapticos.emulator.devices import NEVER, Accelerator, CmsdkTimer, SystemControl, SysTick, Uart
 from synapticos.emulator.semihost import Exit, Semihost
 
