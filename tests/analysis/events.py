@@ -1,7 +1,8 @@
 """The kernel's scheduling rules as an event simulation of their own, exact to the nanosecond.
 
 Written from the rules and not from the analysis: classes, half-done first, deadline, release; steps; one frame a class;
-an accelerator that one job holds from its first step on it to its last. Everything that the outside decides (when a job
+an accelerator that one job owns, given back after
+each operation by a job that is pre-emptible, else with its last; before each operation comes a step that begins it. Everything that the outside decides (when a job
 is released, how long a step takes, when interference strikes, how long an idle poll still takes) comes from the caller.
 """
 
@@ -22,7 +23,8 @@ class Running:
     deadline: int
     step: int = 0
     begun: bool = False
-    waits: bool = False  # for the accelerator, in its queue or on it
+    waits: bool = False  # for the accelerator, in line for it or served
+    line: bool = False
     started: int = -1
 
     @property
@@ -72,8 +74,7 @@ def play(tasks: TaskSet, releases, *, strikes=(), length=lambda task, step: step
     ready: list[Running] = []
     current: Running | None = None
     frames: dict[int, Running] = {}
-    npu_holder: Running | None = None
-    npu_queue: list[Running] = []
+    npu_owner: Running | None = None
     npu_ends: list[tuple[int, int, Running]] = []
     steals = Steals(strikes)
 
@@ -86,32 +87,36 @@ def play(tasks: TaskSet, releases, *, strikes=(), length=lambda task, step: step
             ready.append(Running(number, at, next_coming, task.priority, deadline))
             next_coming += 1
 
-    def serve_npu(at: int) -> None:
-        """Operations that have ended by `at`; a holder's next job on it begins as it asks."""
+    def look(at: int) -> None:
+        """In a poll: an operation that has ended by `at` leaves its job ready; a pre-emptible one gives the accelerator back."""
         while npu_ends and npu_ends[0][0] <= at:
             _, _, job = heapq.heappop(npu_ends)
             job.waits = False
             job.step += 1
+            if tasks.tasks[job.task].preemptible:
+                leave()
 
-    def begin_npu(job: Running, at: int) -> None:
-        nonlocal npu_holder
-        npu_holder = job
-        step = tasks.tasks[job.task].steps[job.step]
-        heapq.heappush(npu_ends, (at + length(tasks.tasks[job.task], step), job.sequence, job))
+    def leave() -> None:
+        nonlocal npu_owner
+        npu_owner = None
+        for job in ready:
+            if job.line:
+                job.line = job.waits = False
 
-    def last_npu(job: Running) -> bool:
-        return not any(s.resource == "npu" for s in tasks.tasks[job.task].steps[job.step :])
+    def uses(job: Running, step: int) -> bool:
+        steps = tasks.tasks[job.task].steps
+        return step < len(steps) and steps[step].resource == "npu"
 
     def end(job: Running, at: int, dropped: bool = False) -> None:
-        nonlocal current, npu_holder
+        nonlocal current
         name = tasks.tasks[job.task].name
         ready.remove(job)
         if frames.get(job.priority) is job:
             del frames[job.priority]
         if current is job:
             current = None
-        if npu_holder is job:
-            release_npu(at)
+        if npu_owner is job:
+            leave()
         if dropped:
             seen.dropped[name] = seen.dropped.get(name, 0) + 1
             return
@@ -120,17 +125,9 @@ def play(tasks: TaskSet, releases, *, strikes=(), length=lambda task, step: step
         if at > job.deadline:
             seen.misses[name] = seen.misses.get(name, 0) + 1
 
-    def release_npu(at: int) -> None:
-        nonlocal npu_holder
-        npu_holder = None
-        if npu_queue:
-            job = min(npu_queue, key=lambda j: j.urgency)
-            npu_queue.remove(job)
-            begin_npu(job, at)
-
     while now < horizon:
         admit(now)
-        serve_npu(now)
+        look(now)
         for job in list(ready):
             task = tasks.tasks[job.task]
             left = sum(s.ns for s in task.steps)
@@ -156,21 +153,25 @@ def play(tasks: TaskSet, releases, *, strikes=(), length=lambda task, step: step
             frames[job.priority] = job
             seen.start[task.name] = max(seen.start.get(task.name, 0), now - job.release)
         current = job
-        if step.resource == "cpu":
-            now = steals.work(now, length(task, step))
-            job.step += 1
+        asks = uses(job, job.step + 1)
+        if asks and npu_owner is None:
+            npu_owner = job
+        had = npu_owner is job
+        now = steals.work(now, length(task, step))
+        if asks and not had:
+            job.waits = job.line = True  # it looked in vain, and will look again
+            current = None
+            continue
+        job.step += 1
         if job.step == len(task.steps):
             end(job, now)
             continue
-        if npu_holder is job and last_npu(job):
-            release_npu(now)
-        if task.steps[job.step].resource == "npu":
+        if asks:
             job.waits = True
             current = None
-            if npu_holder is None or npu_holder is job:
-                begin_npu(job, now)
-            else:
-                npu_queue.append(job)
+            heapq.heappush(npu_ends, (now + length(task, task.steps[job.step]), job.sequence, job))
+        elif had and not any(uses(job, i) for i in range(job.step, len(task.steps))):
+            leave()
     seen.unfinished = len(ready)
     return seen
 

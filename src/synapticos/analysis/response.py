@@ -34,9 +34,11 @@ The accelerator. While a job waits for it the processor is free, for lower class
 find a step of theirs (or, seen from a lower class, a job of that class that began meanwhile) in progress. Both are
 charged to the waiting job: its cost counts the wait in full, and such a piece for each return (suspension-oblivious
 analysis; J.-J. Chen et al., "Many suspensions, many problems", Real-Time Systems 55, 2019). This holds because at each
-instant of a busy period a job in it runs, or waits for the accelerator, or is behind a piece that began before.
-The accelerator is held from a job's first step on it to its last and served by class. So a wait lasts at most the steps
-themselves, and each time it is taken, one holder of a lower or the same class, and the higher ones that come meanwhile.
+instant of a busy period a job in it runs, or is served by the accelerator, or is behind a piece that began before. Where
+several classes share the accelerator, a job that asks for it is behind one operation of a lower class at most (those of
+higher classes are in their own cost), then behind one more piece until it is picked; and each time that the accelerator
+comes free, a job of each class may look in vain. A job that is not pre-emptible keeps it until it is picked again, at
+its own class: who shares the accelerator with such a one of a lower class has no bound here.
 
 Late policies need no rule of their own: "abort" and "skip" only take work away, and all counts here are of releases at
 full cost. A job that is aborted ends no later than the bound says of it if it ran on.
@@ -69,6 +71,9 @@ class Demand:
     jitter: int = 0
     deadline: int = 0
     returns: int = 0  # times that it comes back from the accelerator
+    operation: int = 0  # the longest there
+    look: int = 0  # the longest step from which it asks for it
+    keeps: bool = False  # the accelerator, from its first step there to its last
     culprit: str = ""  # which step is the section
 
     def releases(self, window: int) -> int:
@@ -130,10 +135,13 @@ def demand(task: Task) -> Demand:
             open_run = True
     section, label = max(runs)
     tail = runs[-1][0] if task.steps[-1].resource == "cpu" else 0
-    waits = sum(1 for step in task.steps if step.resource == "npu")
+    waits = [i for i, step in enumerate(task.steps) if step.resource == "npu"]
+    operation = max((task.steps[i].ns for i in waits), default=0)
+    look = max((task.steps[i - 1].ns for i in waits if i), default=0)
     whole = "" if task.preemptible else " on, not pre-emptible"
     return Demand(
-        task.name, task.priority, task.cost_ns, tail, section, task.period_ns, task.jitter_ns, task.deadline_ns, waits, label + whole
+        task.name, task.priority, task.cost_ns, tail, section, task.period_ns, task.jitter_ns, task.deadline_ns, len(waits),
+        operation, look, bool(waits) and not task.preemptible, label + whole,
     )  # fmt: skip
 
 
@@ -141,6 +149,7 @@ class Level:
     """The analysis of one class: its tasks, those above, and what can block from below."""
 
     def __init__(self, demands: Sequence[Demand], priority: int, interference: Sequence[Interference] = (), idle: int = 0, clock: int = 0):
+        self.priority = priority
         self.own = [d for d in demands if d.priority == priority]
         self.above = [d for d in demands if d.priority > priority]
         self.interference = list(interference)
@@ -148,6 +157,12 @@ class Level:
         below = [(d.section, f"{d.name}: {d.culprit}") for d in demands if d.priority < priority]
         self.below = max([*below, (idle, "a poll that finds nothing")])
         self.unrated = [d.name for d in [*self.above, *self.own] if not d.period]
+        self.users = [d for d in demands if d.returns]
+        classes = {d.priority for d in self.users}
+        self.shared = len(classes) > 1
+        self.looks = sum(max(d.look for d in self.users if d.priority == c) for c in classes)
+        highest = max((d.priority for d in self.users if d.priority >= priority), default=None)
+        self.kept = next((d.name for d in self.users if d.keeps and highest is not None and d.priority < highest), None)
 
     def utilisation(self, also: Demand | None = None) -> Fraction:
         """Of the processor, by this class, those above and interference."""
@@ -161,9 +176,16 @@ class Level:
         if d.returns == 0:
             return d.cost
         piece = self.below[0]
-        if d in self.above:  # meanwhile any job of this class may have begun
-            piece = max([piece, *(k.cost + k.returns * self.below[0] for k in self.own)])
-        return d.cost + d.returns * piece
+        if d.priority > self.priority:  # meanwhile any job of this class may have begun
+            piece = max([piece, *(k.cost + k.returns * self.extra(k, self.below[0]) for k in self.own)])
+        return d.cost + d.returns * self.extra(d, piece)
+
+    def extra(self, d: Demand, piece: int) -> int:
+        """For one use of the accelerator: what is in the way before it and after it."""
+        if not self.shared:
+            return piece
+        behind = max((o.operation for o in self.users if o.priority < d.priority), default=0)
+        return behind + 2 * piece + self.looks
 
     def stolen(self, window: int) -> int:
         """Interference in a half-open window."""
@@ -272,6 +294,8 @@ class Level:
         others = [name for name in self.unrated if name != task.name]
         if others:
             return _unbounded(task, f"{others[0]} is released by its source and nobody has said how often")
+        if self.kept is not None:
+            return _unbounded(task, f"{self.kept} is not pre-emptible and keeps the accelerator, which classes above it use too")
         if task.period:
             return self._response(task)
         apart, first = 0, self._response(task)
@@ -290,6 +314,7 @@ class Level:
         made = cls.__new__(cls)
         made.__dict__ |= other.__dict__
         made.own = [by if d is task else d for d in other.own]
+        made.users = [by if d is task else d for d in other.users]
         made.unrated = [d.name for d in [*made.above, *made.own] if not d.period]
         return made
 
