@@ -15,13 +15,14 @@ class Advice:
 
     deadline: int | None  # ns: the least that it keeps, all else as it is
     max_step: int | None  # ns: if no step of a lower class took longer
+    speed: float | None  # times as fast a core, all of whose steps take so much less
 
 
 def advise(tasks: TaskSet, name: str) -> Advice:
     """Of a task that has a deadline and a rate and may miss. Raises KeyError for a name that is not there."""
     demands = [demand(task) for task in tasks.tasks]
     mine = next(d for d in demands if d.name == name)
-    return Advice(_deadline(tasks, demands, mine), _max_step(tasks, demands, mine))
+    return Advice(_deadline(tasks, demands, mine), _max_step(tasks, demands, mine), _speed(tasks, name))
 
 
 def _answer(tasks: TaskSet, demands: Sequence[Demand], mine: Demand) -> Response:
@@ -40,6 +41,26 @@ def _deadline(tasks: TaskSet, demands: list[Demand], mine: Demand) -> int | None
             return deadline
         deadline = found.response
     return None
+
+
+def _speed(tasks: TaskSet, name: str) -> float | None:
+    """Of the processor; the accelerator and interference stay as they are."""
+
+    def meets(percent: int) -> bool:
+        faster = [
+            replace(task, steps=tuple(replace(s, ns=-(-s.ns * 100 // percent)) if s.resource == "cpu" else s for s in task.steps))
+            for task in tasks.tasks
+        ]
+        demands = [demand(task) for task in faster]
+        return _answer(tasks, demands, next(d for d in demands if d.name == name)).meets
+
+    least, most = 100, 6400
+    if not meets(most):
+        return None
+    while most - least > 1:
+        middle = (least + most) // 2
+        least, most = (least, middle) if meets(middle) else (middle, most)
+    return most / 100
 
 
 def _max_step(tasks: TaskSet, demands: list[Demand], mine: Demand) -> int | None:

@@ -356,8 +356,11 @@ class Pipeline:
             return self._builtin("nms", iou=iou, score=score, max_boxes=max_boxes)
         return self._builtin("suppress", iou=iou, score=score, max_boxes=max_boxes, any_class=any_class, soft=soft, sigma=sigma)
 
-    def stage(self, function: "Stage[Any, Any] | HostStage", **cfg: Any) -> "Pipeline":
-        """A function of your own; keywords fill its `cfg`."""
+    def stage(self, function: "Stage[Any, Any] | HostStage", *, cost_us: int = 0, **cfg: Any) -> "Pipeline":
+        """A function of your own; keywords fill its `cfg`. `cost_us`: what it takes at most on its board, for `syn check`,
+        where that cannot be worked out."""
+        if type(cost_us) is not int or not 0 <= cost_us <= MAX_TIME:
+            raise UserError(f'pipeline "{self.name}": cost_us is whole microseconds from 0 to {MAX_TIME}, not {cost_us!r}')
         self._begun(getattr(function, "__name__", str(function)))
         if isinstance(function, HostStage):
             return self._add(host_step(self.name, function, self.specs))
@@ -365,7 +368,9 @@ class Pipeline:
             name = getattr(function, "__name__", str(function))
             raise UserError(f'pipeline "{self.name}": {name} is not a stage; put @syn.stage (or @syn.host_stage) before it')
         after_model = bool(self.steps) and self.steps[-1].kind == "model"
-        return self._add(stage_step(self.name, self.app.name, function, self.specs, cfg, after_model))
+        step = stage_step(self.name, self.app.name, function, self.specs, cfg, after_model)
+        step.cost_us = cost_us
+        return self._add(step)
 
 
 @dataclass(eq=False)
@@ -427,6 +432,7 @@ class App:
         self.models: list[ModelFile] = []
         self.pipelines: dict[str, Pipeline] = {}
         self.jobs: list[JobDecl] = []
+        self.interferences: list[tuple[str, int, int]] = []  # name, us from one to the next, us of one
         self.cascades: dict[str, Cascade] = {}
 
     def _source(self, source: sources.Source) -> Any:
@@ -667,6 +673,15 @@ class App:
                 front.priority = max(front.priority, job.priority)
             source = source.pipeline.source
         return job
+
+    def interference(self, name: str, *, every: int, cost: int) -> None:
+        """What takes the processor away from all jobs: an interrupt, a thread above ours, a busy flash. At most `cost`
+        each time, at least `every` apart. Only `syn check` reads it."""
+        where = f'interference "{check_name(name, "interference")}"'
+        every, cost = _time(where, "every", every), _time(where, "cost", cost)
+        if every == 0 or cost >= every:
+            raise UserError(f"{where}: takes all of the processor; every is the time from one to the next, cost what one takes")
+        self.interferences.append((name, every, cost))
 
     def _path(self, file: str | Path | None) -> Path | None:
         """Relative to the app's own file, so an app runs from any folder."""

@@ -164,7 +164,9 @@ def explain(check: Any, r: Any) -> list[str]:
             ways.append(f"a deadline of {us(advice.deadline)}")
         if advice.max_step is not None:
             ways.append(f"--max-step {us(advice.max_step)} (no longer step in the classes below)")
-        out.append(f"{r.name}: would do: {' or '.join(ways)}" if ways else f"{r.name}: no later deadline and no shorter step would do; it needs less work, or more time between jobs")
+        if advice.speed is not None:
+            ways.append(f"a core {advice.speed:g} times as fast ({check.timing.hz * advice.speed / 1e6:,.0f} MHz)")
+        out.append(f"{r.name}: would do: {', or '.join(ways)}" if ways else f"{r.name}: no later deadline and no shorter step would do; it needs less work, or more time between jobs")
     return out
 
 

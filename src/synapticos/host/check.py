@@ -144,7 +144,7 @@ class Check:
                     "verdict": self.verdict(r), "response_ns": r.response, "start_ns": r.start, "slack_ns": r.slack, "cost_ns": r.cost,
                     "blocking_ns": r.blocking, "blocked_by": r.culprit, "waits_for": [{"what": n, "ns": t} for n, t in r.others],
                     "reason": r.reason, "releases_apart_ns": r.apart or None,
-                    "would_do": {"deadline_ns": advice.deadline, "max_step_ns": advice.max_step} if advice else None,
+                    "would_do": {"deadline_ns": advice.deadline, "max_step_ns": advice.max_step, "speed": advice.speed} if advice else None,
                     "steps": [{"name": b.name, "ns": b.ns, "how": b.how, "stage": b.stage, "layer": b.layer, "why": b.why} for b in self.bounds[r.name]],
                 }
             )  # fmt: skip
@@ -219,7 +219,7 @@ def step_bounds(job: JobDecl, costed: Costed, profile: Profile | None) -> list[B
     """Each step of a job: by the profile if there is one, else by what was counted. A declared cost says what no count can."""
     out = []
     for number, step in enumerate(costed.steps[job.pipeline.name]):
-        declared = getattr(job.pipeline.steps[step.stage], "cost_us", 0) * US
+        declared = job.pipeline.steps[step.stage].cost_us * US
         ns, how = costed.timing.ns(step.most), "exact"
         if not step.steady and step.bound is not None:
             ns, how = costed.timing.ns(step.bound), "bound"
@@ -258,6 +258,6 @@ def _period(job: JobDecl) -> int:
 
 
 def _declared(app: App) -> list[Interference]:
-    return [Interference(name, every * US, cost * US) for name, every, cost in getattr(app, "interferences", [])]
+    return [Interference(name, every * US, cost * US) for name, every, cost in app.interferences]
 
 

@@ -167,7 +167,7 @@ def measure(
 def _compiled(app: App) -> Image:
     """The app with jobs that nothing releases or ends but the measuring program: no rate, no policy, a deadline far away."""
     declared = app.jobs
-    app.jobs = [replace(job, every=0, on=None, phase=0, late="finish", deadline=MAX_TIME if job.deadline else 0) for job in declared]
+    app.jobs = [replace(job, every=0, on=None, phase=0, cascade=None, late="finish", deadline=MAX_TIME if job.deadline else 0) for job in declared]
     try:
         return compile_app(app, slots=max(len(app.jobs), 1), enforce=False)
     finally:
