@@ -156,9 +156,15 @@ app.job(app.pipeline("p", source).model(sine).stage(divide))
 """
     )
     ways = [("--engine", "native"), ("--engine", "checked"), ("--engine", "cortex-m"), ("--board", "mps2-an521")]
-    ways += [("--board", "lm3s6965evb")]
+    ways += [("--board", "lm3s6965evb"), ("--checks",)]
     for way in ways:
-        assert "app.py:14" in refusal(syn, "run", tmp_path, *way)
+        status, out, _ = syn("run", tmp_path, *way)
+        assert status == 1 and "p 0: failed: stage divide did what it may not" in out and "app.py:14" in out, (way, out)
+    status, out, _ = syn("run", tmp_path, "--engine", "native", "--json")
+    failure = json.loads(out)["failures"][0]
+    assert status == 1 and (failure["pipeline"], failure["stage"], failure["line"]) == ("p", 1, 14)
+    assert "leave out --engine checked, which has them" in refusal(syn, "run", tmp_path, "--engine", "checked", "--checks")
+    assert "leave out --board mps2-an521" in refusal(syn, "run", tmp_path, "--board", "mps2-an521", "--checks")
 
 
 def test_a_board_without_room_says_what_is_missing_and_where(syn):

@@ -17,7 +17,8 @@ from elftools.dwarf.callframe import FDE
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
-from synapticos.compiler import Program
+from synapticos.compiler import Program, ir
+from synapticos.compiler.program import walk
 from synapticos.errors import UserError
 
 _SP = 13
@@ -177,8 +178,12 @@ def _expand(imm12: int) -> int:
 def resolve(nodes: dict[str, Node], program: Program) -> None:
     """Give indirect calls the targets of the tables that their functions call through; those are then direct."""
     by_name = {f.c_name: f for f in program.functions}
+    handed = _handed(program) & set(nodes)
     for node in nodes.values():
         function = by_name.get(node.name.partition(".")[0])  # gcc calls its variants of f f.constprop.0, f.part.0...
+        if node.indirect and function is None and handed:  # a board's, which calls what it was handed
+            node.calls |= handed
+            node.indirect = False
         if not node.indirect or function is None:
             continue
         work, seen = [function], set()
@@ -192,6 +197,19 @@ def resolve(nodes: dict[str, Node], program: Program) -> None:
                 node.calls |= {e.c_name for e in program.entries(table) if e.c_name in nodes}
                 node.indirect = False
             work += [c for c in made.calls if c.c_name not in nodes]  # inlined here
+
+
+def _handed(program: Program) -> set[str]:
+    """Functions that are handed to the board, by their names in C."""
+    out: set[str] = set()
+
+    def visit(e: ir.Expr) -> None:
+        if isinstance(e, ir.FunctionRef):
+            out.add(e.function.c_name)
+
+    for made in program.functions.values():
+        walk(made.body, visit)
+    return out
 
 
 def _deepest(nodes: dict[str, Node], entry: str) -> StackReport:

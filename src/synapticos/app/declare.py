@@ -422,11 +422,17 @@ F = TypeVar("F", bound=Callable[..., Any])
 class App:
     """A device: what it sees and hears, what it runs on that, and when."""
 
-    def __init__(self, name: str, *, ram: str | int | None = None, stack: str | int | None = None) -> None:
-        """`ram` and `stack` are budgets, in bytes or like "192K": a build that needs more is refused."""
+    def __init__(self, name: str, *, ram: str | int | None = None, stack: str | int | None = None, watchdog: int = 0) -> None:
+        """`ram` and `stack` are budgets, in bytes or like "192K": a build that needs more is refused.
+
+        `watchdog` bounds each stage and layer, like `50 * ms`: one that takes longer ends its job. 0: none does.
+        """
         self.name = check_name(name, "app")
         self.ram = parse_bytes(ram, f'app "{name}": ram')
         self.stack = parse_bytes(stack, f'app "{name}": stack')
+        if isinstance(watchdog, bool) or not isinstance(watchdog, int) or not 0 <= watchdog < 1 << 32:
+            raise UserError(f'app "{name}": watchdog={watchdog!r}: a time like 50 * ms, below an hour, or 0 for none')
+        self.watchdog = watchdog
         self.folder = _caller_folder()
         self.sources: dict[str, sources.Source] = {}
         self.models: list[ModelFile] = []

@@ -46,6 +46,7 @@ HOST_ROOTS: list[Any] = [
     sched.infer_detach,
     sched.infer_output,
     sched.infer_error_at,
+    sched.infer_fault,
     sched.outcome,
     sched.kernel_poll,
     sched.stage_take,
@@ -128,6 +129,11 @@ class Image:
         """All of it, with frames and scratch."""
         return self.before_frames + sum(self.frames) + self.scratch
 
+    @property
+    def guarded(self) -> bool:
+        """Whether firmware contains faults in the job that makes them: where there is code of the user's own, or a watchdog."""
+        return bool(self.stages) or self.app.watchdog != 0
+
     def shortages(self) -> list[str]:
         """What of the app's own budget for the arena is not enough: needed, available, missing, and what is alive at the peak."""
         need, room = self.arena_bytes, self.app.ram
@@ -201,7 +207,7 @@ class Image:
         """For this machine: what a Runtime calls."""
         from synapticos.engine import Build
 
-        return Build(HOST_ROOTS, tables=self.function_tables, **self.parameters)  # type: ignore[arg-type]
+        return Build(HOST_ROOTS, tables=self.function_tables, **self.parameters | {"GUARD": 1, "WATCHDOG_US": self.app.watchdog})  # type: ignore[arg-type]
 
     def boot(self, e: Any, kernel: Any, memory: Any, tables: Any, containers: Any) -> Any:
         """Start the app on an engine: the kernel's Status."""

@@ -6,12 +6,22 @@ after the other, then the ticks of its stages and layers. On an emulated board t
 """
 
 from synapticos.kernel import hal
-from synapticos.kernel.capacity import LAYER_TIMES, MAX_JOBS, PROFILING
+from synapticos.kernel.capacity import GUARD, LAYER_TIMES, MAX_JOBS, PROFILING
+from synapticos.kernel.job import Fault
 from synapticos.kernel.kernel import Kernel, kernel_boot
 from synapticos.kernel.offload import npu_done
 from synapticos.kernel.region import REGION_CONTAINERS, REGION_TABLES
 from synapticos.kernel.runtime import kernel_init
-from synapticos.kernel.sched import Poll, find_slot, infer_detach, infer_output, infer_post, kernel_poll, outcome
+from synapticos.kernel.sched import (
+    Poll,
+    find_slot,
+    infer_detach,
+    infer_fault,
+    infer_output,
+    infer_post,
+    kernel_poll,
+    outcome,
+)
 from synapticos.kernel.sim import sim_status
 from synapticos.kernel.status import Status
 from synapticos.kernel.tables import app_boot, app_pipeline
@@ -59,7 +69,7 @@ class FrameRecord:
     status: Status
     error_at: u32  # stage << 16 | layer
     outputs: u32
-    size: Shaped[Array[u32], MAX_STAGE_INPUTS]  # of each output, bytes
+    size: Shaped[Array[u32], MAX_STAGE_INPUTS]  # of each output, bytes; of a job that a fault ended, of its Fault, which follows
     total: u32  # ticks
     frame: u32  # bytes of the arena that it used
     stages: u32
@@ -93,7 +103,7 @@ TABLES = blob()
 CONTAINERS = blob()
 RUNS = blob()  # RunRow, one a job
 KERNEL = static(Kernel)
-ARENA = static(u8, ARENA_BYTES, align=16)
+ARENA = static(u8, ARENA_BYTES, align=32)  # the grain of memory protection
 INPUTS = static(u8, INPUT_BYTES, align=16)
 
 RUN_ROW_BYTES = sizeof(RunRow)
@@ -149,9 +159,17 @@ def write_frame(kernel: Kernel, job: u32, status: Status, name: Ptr[u8], start: 
         for i in range(record.outputs):
             ignore(infer_output(kernel, job, i, y))
             record.size[i] = y.size
+    fault = local(Fault, zero=False)
+    if GUARD != 0:
+        found = infer_fault(kernel, job, fault)
+        if found == Status.OK:
+            record.size[0] = sizeof(Fault)
     # In this order, for a write at byte 0 begins the file anew.
     good = put(name, start, view(u8, record), RECORD_BYTES)
     at = start + RECORD_BYTES
+    if GUARD != 0 and status != Status.OK and good:
+        good = put(name, at, view(u8, fault), record.size[0])
+        at += record.size[0]
     for i in range(record.outputs):
         ignore(infer_output(kernel, job, i, y))
         data = kernel.regions.get(y.region, y.offset, y.size)

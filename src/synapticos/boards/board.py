@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -49,8 +49,14 @@ class Board:
     instruction_ns: int = 32  # what emulators take one instruction to last (QEMU's -icount shift=5)
     sources: tuple[Path, ...] = ()
     npu: int = 0  # base address of the emulator's own accelerator, 0 for none; it makes interrupt 0
+    devices: Region = Region("DEVICES", 0x40000000, 0x20000000)
+    guard: bool = False  # with what `hal.guard_run` needs: see `guarded`
     interrupts: int = 0  # entries of the vector table after the core's own sixteen
     qemu: tuple[str, ...] = ()  # how QEMU is told of this board; empty if it does not know it
+
+    def guarded(self) -> Board:
+        """The same board for a program with GUARD: guarded calls run without privilege, behind the MPU."""
+        return self if self.guard else replace(self, guard=True, sources=(*self.sources, HERE / "cortex_m" / "guard.c"))
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -59,8 +65,10 @@ class Board:
             "BOARD_INTERRUPTS": self.interrupts,
             "BOARD_FPU": int(self.fpu),
             "BOARD_STACK_LIMIT": int(self.cpu == "cortex-m33"),  # the core has MSPLIM
+            "BOARD_GUARD": int(self.guard),
+            "BOARD_MPU": 8 if self.cpu == "cortex-m33" else 7,  # whose architecture: ARMv8-M, ARMv7-M
         }
-        for region in (self.flash, self.ram, *self.more_ram):
+        for region in (self.flash, self.ram, *self.more_ram, self.devices):
             values[f"BOARD_{region.name}"] = region.base
             values[f"BOARD_{region.name}_SIZE"] = region.size
         return tuple(f"-D{name}={value:#x}" for name, value in values.items())

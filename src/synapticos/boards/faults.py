@@ -100,6 +100,8 @@ class Image:
     @functools.cached_property
     def _lines(self) -> tuple[list[int], list[tuple[str, int]]]:
         rows: list[tuple[int, int, str, int]] = []
+        # Functions that the linker dropped keep their lines, from address 0 on, where another may be.
+        first_code = self._functions[0][0] if self._functions else 0
         elf = ELFFile(io.BytesIO(self.data))
         if elf.has_dwarf_info():
             for unit in (dwarf := elf.get_dwarf_info()).iter_CUs():
@@ -116,15 +118,20 @@ class Image:
                     else _text(entry.name)
                     for entry in program["file_entry"]
                 ]
+                begins, dropped = True, False
                 for item in program.get_entries():
                     state = item.state
                     if state is None:
+                        continue
+                    if begins:
+                        dropped = state.address < first_code
+                    begins = state.end_sequence
+                    if dropped:
                         continue
                     number = state.file - first
                     name = names[number] if 0 <= number < len(names) and not state.end_sequence else ""
                     # At one address the row that ends a sequence gives way to one that begins another.
                     rows.append((state.address, 0 if state.end_sequence else 1, name, state.line if name else 0))
-        # Functions that the linker dropped keep their lines, at address 0 or thereabouts.
         rows = [row for row in rows if any(a <= row[0] <= b for a, b in self._text)]
         rows.sort(key=lambda row: row[:2])  # stable: of equal addresses the last written counts
         return [row[0] for row in rows], [(row[2], row[3]) for row in rows]

@@ -36,7 +36,7 @@ void hal_interrupt_at(uint32_t board, uint32_t line, uint32_t ticks);
 /* FaultKind and Fault of kernel/job.py: how a guarded call ended. */
 enum { FAULT_NONE, FAULT_PROCESSOR, FAULT_CHECK, FAULT_LATE };
 enum { FAULT_KIND, FAULT_PC, FAULT_CALLER, FAULT_CAUSES, FAULT_ADDRESS, FAULT_FILE, FAULT_LINE, FAULT_WORDS };
-void hal_guard_open(uint32_t board, uint8_t *at, uint32_t n);
+void hal_guard_open(uint32_t board, uint8_t *at, uint32_t n, bool write);
 uint32_t hal_guard_run(uint32_t board, void (*work)(uint8_t *), uint8_t *block, uint32_t n, uint32_t limit_us, uint32_t *fault);
 
 /* A failed check of the kernel: file and line are numbers that the build knows. Does not return. */

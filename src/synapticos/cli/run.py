@@ -18,6 +18,7 @@ def command(
         None, "--engine", help="On the host: native (the default), checked (stops where a value or an index leaves its range) or cortex-m."
     ),
     emulator: str | None = typer.Option(None, "--emulator", help="For a board: own (in this process, the default) or qemu."),
+    checks: bool = typer.Option(False, "--checks", help="On the host: compiled code that stops where --engine checked would, much faster."),
     crop: bool = typer.Option(False, "--crop", help="Cut and scale pictures to what the camera gives."),
     times: bool = typer.Option(False, "--times", help="Show the time of each stage and layer."),
     draw: Path | None = typer.Option(None, "--draw", help="Write the picture with the boxes drawn into this PNG."),
@@ -40,6 +41,9 @@ def command(
         raise UserError(f"--engine {engine}: is for the host; leave out --board {board}, or --engine")
     if emulator is not None and board == "host":
         raise UserError(f"--emulator {emulator}: is for a board; say which, like --board mps2-an521")
+    if checks and (board != "host" or engine == "checked"):
+        other = f"--board {board}" if board != "host" else "--engine checked, which has them"
+        raise UserError(f"--checks: is for compiled code on the host; leave out {other}")
     if draw is not None and draw.suffix.lower() != ".png":
         raise UserError(f"--draw {draw}: is written as a PNG; name it so: {draw.with_suffix('.png')}")
     if draw is not None and not draw.absolute().parent.is_dir():
@@ -48,12 +52,12 @@ def command(
     missing = qemu.missing(target) if emulator == "qemu" else None
     if missing is not None:
         raise UserError(f"--emulator qemu: {missing}; the emulator of our own needs nothing: leave --emulator out")
-    if engine == "cortex-m" or board != "host":
+    if engine == "cortex-m" or (board != "host" and emulator != "qemu"):
         importlib.import_module("synapticos.emulator")  # says what it lacks before anything is compiled
     try:
         with progress(f"running {loaded.name}") as advance:
             if board == "host":
-                report = run_on_host(loaded, files, engine=engine or "native", crop=crop, advance=advance)
+                report = run_on_host(loaded, files, engine=engine or "native", crop=crop, checks=checks, advance=advance)
             else:
                 read_sources(loaded, files, crop)
                 report = run_on_board(build_firmware(loaded, board), files, emulator=emulator or "own", crop=crop, advance=advance)
@@ -65,18 +69,20 @@ def command(
         draw_boxes(report, draw)
     if as_json:
         print_json(report.to_json())
-        return 0
+        return 1 if report.failures else 0
     if report.console:
         note(report.console.rstrip("\n"))
     for result in report.results:
         print(f"{result.pipeline} {result.frame}: {_text(result.arrays)}".replace(": \n", ":\n"))
+    for failure in report.failures:
+        print(f"{failure.pipeline} {failure.frame}: failed: {failure}")
     if times:
         show_times(report)
     count = len(report.results)
     note(f"{report.where}: {count} result{'' if count == 1 else 's'}, digest {report.digest}")
     if draw is not None:
         note(f"wrote {draw}")
-    return 0
+    return 1 if report.failures else 0
 
 
 def show_times(report: Any) -> None:

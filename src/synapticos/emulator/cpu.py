@@ -55,7 +55,7 @@ KINDS = {
 TRANSLATIONS = 32 << 20  # bytes for translated code: the engine's own choice is a gigabyte of address space
 NO_LIMIT = 1 << 62
 _NOWHERE = 0xFFFFFFFE  # an address that no run ends at
-_UNDEFINED_32 = b"\xf0\xf7\x00\xa0"  # udf.w #0
+UNDEFINED_32 = b"\xf0\xf7\x00\xa0"  # udf.w #0
 
 _start, _stop = uclib.uc_emu_start, uclib.uc_emu_stop
 _read_batch, _write_batch = uclib.uc_reg_read_batch, uclib.uc_reg_write_batch
@@ -83,8 +83,8 @@ class Registers:
 class Region:
     """Mapped memory. `data` is its bytes, shared with the running program."""
 
-    def __init__(self, base: int, size: int, backing: Region | None = None) -> None:
-        self.base, self.size = base, size
+    def __init__(self, base: int, size: int, access: int, backing: Region | None = None) -> None:
+        self.base, self.size, self.access = base, size, access
         self._map: mmap.mmap = backing._map if backing is not None else mmap.mmap(-1, size)
         self.data = memoryview(self._map)
         self.address = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
@@ -143,7 +143,7 @@ class Cpu:
 
     def map(self, base: int, size: int, access: int = READ | WRITE, backing: Region | None = None) -> Region:
         """Map memory, zeroed or an alias of `backing`; base and size are multiples of 4096."""
-        region = Region(base, size, backing)
+        region = Region(base, size, access, backing)
         self.uc.mem_map_ptr(base, size, access, region.address)
         self.regions.append(region)
         return region
@@ -177,7 +177,7 @@ class Cpu:
                 if first & 0xFFD0 == 0xFB90 and data[at + 3] & 0xF0 == 0xF0 and data[at + 2] & 0xF0 == 0xF0:
                     word = bytes(data[at : at + 4])
                     self.divisions[start + at - offset] = Division(self, word)
-                    data[at : at + 4] = _UNDEFINED_32
+                    data[at : at + 4] = UNDEFINED_32
                 at += 4
 
     def start(self, pc: int, count: int = NO_LIMIT) -> tuple[int, int]:

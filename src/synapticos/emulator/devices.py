@@ -200,13 +200,14 @@ class SystemControl:
 
     SYSTICK = 15
 
-    def __init__(self, systick: SysTick, changed: Callable[[], None], identity: int) -> None:
+    def __init__(self, systick: SysTick, changed: Callable[[], None], identity: int, v8: bool = True) -> None:
         self.systick = systick
         self._changed = changed  # something that may let an exception in
         self.pending: set[int] = set()  # exception numbers
         self.active: list[int] = []  # the innermost last
         self.enabled: set[int] = set()  # of those from 16 on
-        self.regions: dict[int, tuple[int, int]] = {}  # MPU: number to (base, limit) as written
+        self.v8 = v8
+        self.regions: dict[int, tuple[int, int]] = {}  # MPU: number to (base, limit or size and attributes) as written
         self.memory: dict[int, int] = {0xD00: identity, 0xD14: 0x200}
 
     def attend(self) -> None:
@@ -228,10 +229,8 @@ class SystemControl:
             self.attend()
             now = self.active[-1] if self.active else 0
             return now | (self.SYSTICK in self.pending) << 26 | (14 in self.pending) << 28
-        if offset == 0xD9C:
-            return self.regions.get(self.memory.get(0xD98, 0), (0, 0))[0]
-        if offset == 0xDA0:
-            return self.regions.get(self.memory.get(0xD98, 0), (0, 0))[1]
+        if offset in (0xD9C, 0xDA0):
+            return self.regions.get(self.memory.get(0xD98, 0) & 7, (0, 0))[offset == 0xDA0]
         if offset == 0xD90:
             return 8 << 8  # MPU_TYPE: eight regions
         return self.memory.get(offset, 0)
@@ -258,7 +257,11 @@ class SystemControl:
         elif offset in (0xD28, 0xD2C):
             self.memory[offset] = self.memory.get(offset, 0) & ~value  # written ones clear
         elif offset in (0xD9C, 0xDA0):
-            number = self.memory.get(0xD98, 0)
+            if offset == 0xD9C and not self.v8:
+                if value & 16:  # the number is in the address
+                    self.memory[0xD98] = value & 15
+                value &= ~31
+            number = self.memory.get(0xD98, 0) & 7
             base, limit = self.regions.get(number, (0, 0))
             self.regions[number] = (value, limit) if offset == 0xD9C else (base, value)
         else:
@@ -277,12 +280,55 @@ class SystemControl:
         offset = 0xD14 + number if number < 16 else 0x400 + number - 16
         return self.memory.get(offset & ~3, 0) >> (offset & 3) * 8 & 0xFF
 
-    def allows(self, address: int, write: bool, execute: bool) -> bool:
-        """Does the MPU permit this access? (Those that reach memory are not asked about: the map is as strict.)"""
+    @property
+    def protects(self) -> tuple[int, tuple[tuple[int, int, int], ...]] | None:
+        """What memory protection is set to, to compare and to remember: None if it is off."""
+        control = self.memory.get(0xD94, 0)
+        return (control, tuple((n, *r) for n, r in sorted(self.regions.items()))) if control & 1 else None
+
+    def edges(self) -> set[int]:
+        """Addresses at which what is allowed may change."""
+        out: set[int] = set()
+        for base, limit in self.regions.values():
+            if not limit & 1:
+                continue
+            if self.v8:
+                out |= {base & ~31, (limit | 31) + 1}
+            else:
+                size = 2 << (limit >> 1 & 31)
+                start = base & -size
+                out |= {start + size // 8 * i for i in range(9)} if size >= 256 else {start, start + size}
+        return out
+
+    def allows(self, address: int, write: bool, execute: bool, privileged: bool = True) -> bool:
+        """Does the MPU permit this access?"""
         control = self.memory.get(0xD94, 0)
         if not control & 1 or address >> 28 == 0xE:
             return True
+        found = self._v8_region(address) if self.v8 else self._v7_region(address)
+        if found is None:
+            return privileged and bool(control & 4)
+        readable, writable, runs = found[0 if privileged else 1]
+        return runs if execute else writable if write else readable
+
+    def _v8_region(self, address: int) -> tuple[tuple[bool, bool, bool], tuple[bool, bool, bool]] | None:
+        """(readable, writable, executable) for privileged and for other code; None if no region holds the address."""
         for base, limit in self.regions.values():
             if limit & 1 and base & ~31 <= address <= limit | 31:
-                return not (write and base & 4) and not (execute and base & 1)
-        return bool(control & 4)
+                all_, write, runs = bool(base & 2), not base & 4, not base & 1
+                return (True, write, runs), (all_, all_ and write, all_ and runs)
+        return None
+
+    def _v7_region(self, address: int) -> tuple[tuple[bool, bool, bool], tuple[bool, bool, bool]] | None:
+        """As above: of regions that overlap the highest number counts."""
+        for _, (base, bits) in sorted(self.regions.items(), reverse=True):
+            size = 2 << (bits >> 1 & 31)
+            if not bits & 1 or address & -size != base & -size:
+                continue
+            if size >= 256 and bits >> 8 >> (address % size // (size // 8)) & 1:
+                continue
+            access, runs = bits >> 24 & 7, not bits >> 28 & 1
+            theirs = access in (2, 3, 6, 7), access == 3
+            ours = access != 0, access in (1, 2, 3)
+            return (*ours, runs and ours[0]), (*theirs, runs and theirs[0])
+        return None

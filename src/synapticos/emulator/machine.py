@@ -23,8 +23,9 @@ from synapticos.boards.faults import Image
 from synapticos.boards.result import Result
 from synapticos.emulator import cpu as unit
 from synapticos.emulator.coprocessor import Coprocessor
-from synapticos.emulator.cpu import Cpu, Registers
+from synapticos.emulator.cpu import UNDEFINED_32, Cpu, Registers
 from synapticos.emulator.devices import NEVER, Accelerator, CmsdkTimer, SystemControl, SysTick, Uart
+from synapticos.emulator.fence import Fence
 from synapticos.emulator.semihost import Exit, Semihost
 
 SLICE = 10_000_000  # instructions between two looks for Ctrl-C: some 30 ms
@@ -69,7 +70,11 @@ class Machine:
         self._stack_limit = self.image.symbols.get("board_stack_bottom", 0) if self._v8 else 0
 
         tick_ns = 1_000_000_000 // board.tick_rate
-        self.control = SystemControl(SysTick(self.now, tick_ns), self.cpu.stop, 0x410FD213 if self._v8 else 0x410FC231)
+        identity = 0x410FD213 if self._v8 else 0x410FC231
+        self.control = SystemControl(SysTick(self.now, tick_ns), self.cpu.stop, identity, self._v8)
+        self._fence = Fence(self.cpu, self.control)
+        self._fenced_at = 0  # instructions when it last changed
+        self._touch: tuple[int, int] | None = None  # code without privilege asks a device of the core: pc, address
         self._timer = CmsdkTimer(self.now, tick_ns, lambda: self.control.pending.add(16 + 3))
         self.npu = Accelerator(self.now, tick_ns, self._coprocess, self._npu_interrupt, self.cpu.stop)
         self._coprocessor: Coprocessor | None = None
@@ -81,6 +86,7 @@ class Machine:
             if segment.data:
                 self.cpu.write(segment.load, segment.data)
         self.cpu.trap_division(self.image.code)
+        self._privilege = _traps(self.cpu, self.image.code)
         self.cpu.uc.hook_add(const.UC_HOOK_INTR, self._interrupt)
 
         self._all = Registers(self.cpu, range(17))
@@ -105,11 +111,19 @@ class Machine:
     def _device(self, base: int, device: Uart | CmsdkTimer | SystemControl | Accelerator) -> None:
         """Bytes and halfwords are parts of the word that they lie in."""
 
+        mine = device is self.control  # which answers to privileged code only
+
         def read(uc: object, offset: int, size: int, data: object) -> int:
+            if mine and not self._privileged():
+                self._touched(base + offset)
+                return 0
             return device.read(offset & ~3) >> (offset & 3) * 8 & (1 << size * 8) - 1
 
         def write(uc: object, offset: int, size: int, value: int, data: object) -> None:
             shift = (offset & 3) * 8
+            if mine and not self._privileged():
+                self._touched(base + offset)
+                return
             if size < 4:
                 mask = ((1 << size * 8) - 1) << shift
                 value = device.read(offset & ~3) & ~mask | value << shift & mask
@@ -197,7 +211,9 @@ class Machine:
         while self._new_hooks:
             self._hook_block(*self._new_hooks.pop())
         self._pc = self.cpu.place()
-        if self._hook is not None:
+        if self._touch is not None:
+            self._refuse()
+        elif self._hook is not None:
             self._trapped(self._hook)
         elif error != unit.OK:
             self.instructions -= error != unit.UNDEFINED  # it was counted and did not happen
@@ -319,7 +335,9 @@ class Machine:
         if not self._all.load()[unit.XPSR] & unit.THUMB:
             self._fault(USAGE_FAULT, 1 << 17)
         elif error == unit.UNDEFINED:
-            if self._pc not in self.cpu.divisions:
+            if self._pc in self._privilege:
+                self._set_control(self._privilege[self._pc])
+            elif self._pc not in self.cpu.divisions:
                 self._fault(USAGE_FAULT, 1 << 16)
             elif self.control.memory.get(0xD14, 0) & 16:
                 self._fault(USAGE_FAULT, 1 << 25)
@@ -328,16 +346,59 @@ class Machine:
                 self._pc += 4
                 self.instructions += 1
         elif kind.startswith("jump"):
-            if self.control.allows(self._pc, write=False, execute=True):
+            if self.control.allows(self._pc, False, True, self._privileged()):
                 self._fault(BUS_FAULT, 1 << 8)
             else:
                 self._fault(MEMORY_FAULT, 1)
         elif kind.startswith("unaligned"):
             self._fault(USAGE_FAULT, 1 << 24)
-        elif self.control.allows(address, write="write" in kind, execute=False):
+        elif self.control.allows(address, "write" in kind, False, self._privileged()):
             self._fault(BUS_FAULT, 0x8200, BFAR, address)
         else:
             self._fault(MEMORY_FAULT, 0x82, MMFAR, address)
+
+    # Privilege and memory protection ---------------------------------------------------------------------------------
+
+    def _privileged(self) -> bool:
+        return bool(self.control.active) or not self.cpu.uc.reg_read(arm.UC_ARM_REG_CONTROL) & 1
+
+    def _set_control(self, register: int) -> None:
+        """`msr control, register`, which the engine would not tell of."""
+        uc = self.cpu.uc
+        value, was = self._all.load()[register], uc.reg_read(arm.UC_ARM_REG_CONTROL)
+        if self._privileged():
+            uc.reg_write(arm.UC_ARM_REG_CONTROL, was & ~1 | value & 1)
+        self._pc += 4
+        self.instructions += 1
+        self._all.load()
+        self._all.value[unit.PC] = self._pc
+        self._all.store()
+        self._fence_off(self._privileged())
+
+    def _fence_off(self, privileged: bool) -> None:
+        self._fence.set(privileged, self._pc)
+        self._fenced_at = self.instructions
+
+    def _touched(self, address: int) -> None:
+        """Inside a device's read or write: code without privilege reaches for what is not its own."""
+        if self._touch is None:
+            self._touch = (self.cpu.place(), address)
+        self.cpu.stop()
+
+    def _refuse(self) -> None:
+        assert self._touch is not None
+        (self._pc, address), self._touch = self._touch, None
+        self._fault(BUS_FAULT, 0x8200, BFAR, address)
+
+    def _trespassed(self) -> bool:
+        """Before an exception comes in: if the code that it interrupts has written what is closed to it, that comes first."""
+        found = None if self._privileged() else self._fence.broken(self.instructions - self._fenced_at)
+        if found is None:
+            return False
+        self._pc, address = found
+        self._fence_off(False)
+        self._fault(MEMORY_FAULT, 0x82, MMFAR, address)
+        return True
 
     def _fault(self, number: int, bits: int, register: int = 0, address: int = 0) -> None:
         memory = self.control.memory
@@ -377,6 +438,10 @@ class Machine:
 
     def _enter(self, number: int) -> None:
         """Push the frame and go to the handler. A frame that does not fit is not pushed; the stack is then at its end."""
+        if self._trespassed():
+            if number == self.control.SYSTICK or number > 15:
+                self.control.pending.add(number)
+            return
         uc, control = self.cpu.uc, self.control
         r = self._all.load()
         sp, xpsr = r[unit.SP], r[unit.XPSR]
@@ -393,6 +458,8 @@ class Machine:
         if at < limit:
             control.memory[CFSR] = control.memory.get(CFSR, 0) | 1 << 20
             at = limit
+        elif not control.allows(at, True, False, self._privileged()):
+            control.memory[CFSR] = control.memory.get(CFSR, 0) | 1 << 4
         else:
             try:
                 self.cpu.write(at, b"".join(w.to_bytes(4, "little") for w in words))
@@ -406,6 +473,7 @@ class Machine:
         if floats:
             uc.reg_write(arm.UC_ARM_REG_CONTROL, uc.reg_read(arm.UC_ARM_REG_CONTROL) & ~4)
         control.active.append(number)
+        self._fence_off(True)
         r[unit.SP] = at
         r[unit.LR] = 0xFFFFFFF1 if handler else 0xFFFFFFF9
         if floats:
@@ -439,3 +507,19 @@ class Machine:
         self._all.store()
         if floats:
             uc.reg_write(arm.UC_ARM_REG_CONTROL, uc.reg_read(arm.UC_ARM_REG_CONTROL) | 4)
+        self._fence_off(self._privileged())
+
+
+def _traps(cpu: Cpu, code: list[tuple[int, int]]) -> dict[int, int]:
+    """Make each `msr control, register` an instruction that stops the engine: address to register."""
+    out: dict[int, int] = {}
+    for start, end in code:
+        data, offset = cpu.find(start, end - start)
+        at = offset
+        while at + 4 <= offset + end - start:
+            first = data[at] | data[at + 1] << 8
+            if first & 0xFFF0 == 0xF380 and data[at + 2 : at + 4] == b"\x14\x88":
+                out[start + at - offset] = first & 15
+                data[at : at + 4] = UNDEFINED_32
+            at += 2 if first < 0xE800 else 4
+    return out

@@ -6,6 +6,7 @@ Both take the frames in the same rounds, one of each job at a time, so their rep
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,15 @@ import numpy as np
 
 from synapticos import lang
 from synapticos.app.declare import App
-from synapticos.app.image import Image
 from synapticos.app.program import FrameRecord
 from synapticos.app.spec import DTYPES
+from synapticos.boards import faults
 from synapticos.errors import KernelError, UserError
+from synapticos.host.blame import Failure, blame
 from synapticos.host.firmware import Firmware
 from synapticos.host.report import Report, Result
-from synapticos.host.runtime import Runtime, words_of
+from synapticos.host.runtime import Runtime
+from synapticos.kernel.job import Fault
 from synapticos.kernel.status import Status
 
 ENGINES = ("native", "checked", "cortex-m")
@@ -37,24 +40,33 @@ def read_sources(app: App, files: dict[str, Path], crop: bool) -> Frames:
 
 
 def run_on_host(
-    app: App, files: dict[str, Path], *, engine: str = "native", crop: bool = False, advance: Callable[[], None] = lambda: None
-) -> Report:
-    """Run every job for every frame on this machine."""
+    app: App, files: dict[str, Path], *, engine: str = "native", crop: bool = False, checks: bool = False,
+    advance: Callable[[], None] = lambda: None,
+) -> Report:  # fmt: skip
+    """Run every job for every frame on this machine. With `checks` compiled code traps where checked Python would."""
     frames = read_sources(app, files, crop)
     results: list[Result] = []
     times: dict[str, list[dict[str, Any]]] = {}
-    with Runtime(app, engine=engine, profile=True) as runtime:
+    failures: list[Failure] = []
+    with Runtime(app, engine=engine, profile=True, checks=checks) as runtime:
         for k in range(max(map(len, frames))):
             started = []
             for job, own in zip(app.jobs, frames):
                 if k < len(own):
                     started.append((job.pipeline.name, own[k], runtime.submit(job.pipeline, own[k])))
             for name, frame, running in started:
-                value = running.result()
+                try:
+                    value = running.result()
+                except KernelError:
+                    if running.failure is None:
+                        raise
+                    failures.append(replace(running.failure, frame=k))
+                    continue
                 results.append(Result(name, k, frame, value if isinstance(value, list) else [value]))
                 times.setdefault(name, []).append(running.times or {})
             advance()
-        return Report(f"host, {engine}", runtime.image, results, HOST_TICKS, times)
+        where = f"host, {engine}{', checks' if checks else ''}"
+        return Report(where, runtime.image, results, HOST_TICKS, times, failures=failures)
 
 
 def run_on_board(
@@ -62,7 +74,6 @@ def run_on_board(
 ) -> Report:
     """Boot firmware in an emulator, `own` or `qemu`, with the frames of its app's sources, and read what it wrote."""
     from synapticos.boards import qemu
-    from synapticos.emulator import Machine
 
     app = built.app
     frames = read_sources(app, files, crop)
@@ -76,14 +87,16 @@ def run_on_board(
     if emulator == "qemu":
         done = qemu.run(built.board, built.elf, files=fed, timeout=600)
     else:
+        from synapticos.emulator import Machine  # needs what QEMU does not
+
         done = Machine(built.elf, built.board, files=fed).run()
     if done.code != 0:
         raise UserError(f"{app.name} on {built.board.name}: {_why(built, done)}")
-    results, times = _read_results(built.image, frames, done.files)
+    results, times, failures = _read_results(built, frames, done.files)
     where = f"{built.board.name}, {'QEMU' if emulator == 'qemu' else 'in-process emulator'}"
     advance()
     return Report(
-        where, built.image, results, built.board.tick_rate, times, done.text, done.instructions, sizes=built.sizes
+        where, built.image, results, built.board.tick_rate, times, done.text, done.instructions, failures, sizes=built.sizes
     )
 
 
@@ -99,10 +112,12 @@ def _why(built: Firmware, done: Any) -> str:
 
 
 def _read_results(
-    image: Image, frames: Frames, files: dict[str, bytes]
-) -> tuple[list[Result], dict[str, list[dict[str, Any]]]]:
+    built: Firmware, frames: Frames, files: dict[str, bytes]
+) -> tuple[list[Result], dict[str, list[dict[str, Any]]], list[Failure]]:
     """What firmware wrote, in the order in which the host runs the same frames."""
+    image, elf = built.image, faults.Image(built.elf)
     found: dict[tuple[int, int], Result] = {}
+    failed: dict[tuple[int, int], Failure] = {}
     times: dict[str, list[dict[str, Any]]] = {}
     for j, job in enumerate(image.jobs):
         data, at = files.get(f"out{j}", b""), 0
@@ -114,8 +129,15 @@ def _read_results(
             at += lang.sizeof(FrameRecord)
             status = Status(int(record["status"]))
             if status != Status.OK:
-                stage = record["error_at"] >> 16
-                raise KernelError(f'pipeline "{name}": stage {stage} of frame {k} {words_of(status)}', int(status))
+                size, error_at = record["size"][0], record["error_at"]
+                fault = lang.unpack(Fault, data, at) if size else None
+                at += size + 4 * (record["stages"] + record["layers"])
+                pipeline = next(p for p in image.pipelines if p.name == name)
+                failed[k, j] = blame(
+                    pipeline, k, status, error_at >> 16, error_at & 0xFFFF, fault, lambda n: built.files.get(n, f"file {n}"), elf=elf,
+                    limit_us=image.app.watchdog,
+                )  # fmt: skip
+                continue
             arrays = []
             for spec, size in zip(job.pipeline.specs, record["size"]):
                 flat = np.frombuffer(data[at : at + size], DTYPES[spec.dtype])
@@ -127,7 +149,7 @@ def _read_results(
             times.setdefault(name, []).append(
                 {"total": record["total"], "stages": ticks[: record["stages"]], "layers": ticks[record["stages"] :], "frame": record["frame"]}
             )
-    return [found[key] for key in sorted(found)], times
+    return [found[key] for key in sorted(found)], times, [failed[key] for key in sorted(failed)]
 
 
 __all__ = ["ENGINES", "read_sources", "run_on_board", "run_on_host"]

@@ -80,6 +80,8 @@ def build_firmware(
     chain = toolchain.find(board.target, compiler)
     blobs = {program.TABLES: image.tables, program.CONTAINERS: image.containers, program.RUNS: rows}
     parameters = firmware_parameters(image, inputs, profile) | (dict(settings) if settings else {})
+    if parameters.get("GUARD"):
+        board = board.guarded()
     entry: Any = program.main
     beside: list[Any] = []
     if image.offloads:
@@ -128,6 +130,8 @@ def firmware_parameters(image: Image, inputs: int, profile: bool) -> dict[str, i
     }
     if not profile:
         parameters["LAYER_TIMES"] = 1
+    if image.guarded:
+        parameters |= {"GUARD": 1, "WATCHDOG_US": image.app.watchdog}
     return parameters
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from synapticos.app.image import Image, PipelineImage
+from synapticos.host.blame import Failure
 
 
 @dataclass
@@ -30,6 +31,7 @@ class Report:
     times: dict[str, list[dict[str, Any]]]  # of each pipeline: total, stages and layers in ticks, frame in bytes, by frame
     console: str = ""
     instructions: int = 0
+    failures: list[Failure] = field(default_factory=list)  # jobs that ended with an error
     digests: dict[str, str] = field(default_factory=dict)
     sizes: dict[str, int] = field(default_factory=dict)
 
@@ -105,6 +107,7 @@ class Report:
             "where": self.where,
             "digest": self.digest,
             "results": [{"pipeline": r.pipeline, "frame": r.frame, "arrays": r.arrays} for r in self.results],
+            "failures": [f.to_json() for f in self.failures],
             "stages": {name: [{"stage": s, "what": w, "us": t} for s, w, t in rows] for name, rows in self.stages.items()},
             "layers": {
                 name: [{"layer": n, "operator": o, "macs": m, "us": t} for n, o, m, t in rows] for name, rows in self.layers.items()

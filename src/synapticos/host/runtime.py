@@ -31,27 +31,16 @@ from synapticos.app.image import DTYPE, Image, PipelineImage, compile_app, tenso
 from synapticos.app.sources import Together
 from synapticos.app.spec import DTYPES, Spec
 from synapticos.errors import KernelError, UserError
+from synapticos.host.blame import Failure, blame, words_of
 from synapticos.kernel import sched
 from synapticos.kernel import tables as rows
-from synapticos.kernel.job import JobParams
+from synapticos.kernel.job import Fault, JobParams
 from synapticos.kernel.kernel import Kernel
 from synapticos.kernel.status import Status
 from synapticos.kernel.tensor import StageCall, Tensor
 
 MAX_DEADLINE = 0xFFFFFFFF  # us: a u32 of the kernel
 SLICE_MS = 20  # how long the kernel runs between two looks for Ctrl-C and time limits
-WORDS = {
-    Status.CANCELED: "was cancelled",
-    Status.NOMEM: "has too little memory",
-    Status.ACCES: "hears other features than its model was trained on",
-    Status.MSGSIZE: "was given a tensor of another size than it takes",
-}
-
-
-def words_of(status: Status) -> str:
-    """A status as the rest of a sentence."""
-    return WORDS.get(status, f"ended with {status.name}")
-
 
 class Job:
     """A submitted job. Its result can be asked for as often as one likes."""
@@ -62,6 +51,7 @@ class Job:
         self._out = out
         self._status: Status | None = None
         self._error: Exception | None = None
+        self.failure: Failure | None = None  # how it failed, if the kernel ended it with an error
         self.times: dict[str, Any] | None = None  # when profiling: ticks in all, by stage, bytes of its frame
 
     @property
@@ -90,10 +80,11 @@ class Job:
 class Runtime:
     """An app, compiled for this machine and booted. A process may have several; they share nothing."""
 
-    def __init__(self, app: App, *, engine: str = "native", profile: bool = False) -> None:
+    def __init__(self, app: App, *, engine: str = "native", profile: bool = False, checks: bool = False) -> None:
+        """With `checks` compiled code traps where checked Python would, which costs time; a trap ends its job."""
         self.image: Image = compile_app(app)
         self.app = app
-        self._engine = start_engine(self.image, engine)
+        self._engine = start_engine(self.image, engine, checks=checks)
         self.engine = engine
         self.profile = profile
         self._locks()
@@ -322,19 +313,23 @@ class Runtime:
         elif status == Status.CANCELED:
             job._error = KernelError(f"{name}: job {job.id} was cancelled", int(status))
         else:
-            stage, layer = e(sched.infer_error_at, self.kernel, job.id)
-            job._error = KernelError(f"{name}: {self._where(job._pipeline, stage, layer)} {words_of(status)}", int(status))
+            job.failure = self._blame(job, status)
+            job._error = KernelError(f"{name}: {job.failure}", int(status))
         job._held = None
 
-    def _where(self, pipeline: PipelineImage, stage: int, layer: int) -> str:
-        if stage >= len(pipeline.steps):
-            return "its job"
-        step = pipeline.steps[stage]
-        if step.kind == "model":
-            return f'model "{step.name}", layer {layer},'
-        if step.kind == "part":
-            return f'source "{step.name}"'
-        return f"stage {step.name}"
+    def _blame(self, job: Job, status: Status) -> Failure:
+        """How a job failed that has ended with an error."""
+        e = self._engine
+        stage, layer = e(sched.infer_error_at, self.kernel, job.id)
+        made = e.new(Fault)
+        fault, said = None, ""
+        if e(sched.infer_fault, self.kernel, job.id, made) == Status.OK:
+            fault = {name: getattr(made, name) for name in ("kind", "pc", "caller", "causes", "address", "file", "line")}
+            said = getattr(e, "said", {}).get((made.file, made.line), "")
+        core = getattr(e, "core", None)  # of an emulated one
+        return blame(
+            job._pipeline, 0, status, stage, layer, fault, e.file, elf=core and core.image, said=said, limit_us=self.app.watchdog
+        )
 
     def _times(self, number: int) -> dict[str, Any]:
         for i in range(len(self.kernel.jobs)):
@@ -397,16 +392,16 @@ class Runtime:
         return iter(list(self._jobs.values()))
 
 
-def start_engine(image: Image, name: str) -> Any:
+def start_engine(image: Image, name: str, *, checks: bool = False) -> Any:
     """An engine for an app on this machine, whose clock is the machine's."""
     build = image.build()
     if name == "native":
-        return build.engine(name, real_clock=True)
+        return build.engine(name, real_clock=True, checks=checks)
     if name == "checked":
         from synapticos.boards.host import HostBoard
 
         return build.engine(name, board=HostBoard(real_clock=True))
-    return build.engine(name)
+    return build.engine(name, checks=checks)
 
 
 def _tensor(e: Any, tensor: Any, address: int) -> np.ndarray:

@@ -61,15 +61,21 @@ def run_layer_work(block: Ptr[u8]) -> None:
 
 @fn(inline=False)
 def guard_stage(kernel: Kernel, job: Job, work: StageWork) -> Status:
-    """Run a stage: its status, or that of its fault. What it may write: its result's room, its state, scratch, the call."""
+    """Run a stage: its status, or that of its fault. It may write its result's room, its state, scratch and the call, and read
+    its inputs and its configuration."""
     call = work.call
-    hal.guard_open(kernel.board, call.y_data, call.y.size)
+    for i in range(call.inputs):
+        hal.guard_open(kernel.board, call.x_data[i], call.x[i].size, False)
+    hal.guard_open(kernel.board, call.y_data, call.y.size, True)
+    config = call.config
+    if config is not None:
+        hal.guard_open(kernel.board, config, call.config_bytes, False)
     scratch = call.scratch
     if scratch is not None:
-        hal.guard_open(kernel.board, scratch, call.scratch_bytes)
+        hal.guard_open(kernel.board, scratch, call.scratch_bytes, True)
     state = call.state
     if state is not None:
-        hal.guard_open(kernel.board, state, call.state_bytes)
+        hal.guard_open(kernel.board, state, call.state_bytes, True)
     fault = view(Fault, job.x[0])
     kind = hal.guard_run(kernel.board, run_stage_work, view(u8, work), sizeof(StageWork), WATCHDOG_US, view(u32, fault))
     if kind == u32(FaultKind.NONE):
@@ -79,11 +85,13 @@ def guard_stage(kernel: Kernel, job: Job, work: StageWork) -> Status:
 
 @fn(inline=False)
 def guard_layer(kernel: Kernel, job: Job, work: LayerWork) -> Status:
-    """Run rows of a layer: its status, or that of its fault. What it may write: its model's frame and state, scratch."""
+    """Run rows of a layer: its status, or that of its fault. It may write its model's frame and state, and scratch."""
     m = work.memory
-    hal.guard_open(kernel.board, m.frame, m.frame_bytes)
-    hal.guard_open(kernel.board, m.scratch, m.scratch_bytes)
-    hal.guard_open(kernel.board, m.persistent, m.persistent_bytes)
+    hal.guard_open(kernel.board, m.input, m.input_bytes, False)
+    hal.guard_open(kernel.board, m.container, m.container_bytes, False)
+    hal.guard_open(kernel.board, m.frame, m.frame_bytes, True)
+    hal.guard_open(kernel.board, m.scratch, m.scratch_bytes, True)
+    hal.guard_open(kernel.board, m.persistent, m.persistent_bytes, True)
     fault = view(Fault, job.x[0])
     kind = hal.guard_run(kernel.board, run_layer_work, view(u8, work), sizeof(LayerWork), WATCHDOG_US, view(u32, fault))
     if kind == u32(FaultKind.NONE):

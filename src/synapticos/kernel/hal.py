@@ -93,8 +93,11 @@ def interrupt_at(board: u32, line: u32, ticks: u32) -> None:
 
 
 @hal_function
-def guard_open(board: u32, at: Ptr[u8], n: u32) -> None:
-    """The next `guard_run` may write these `n` bytes, besides its stack and its block. Four such pieces at most are kept."""
+def guard_open(board: u32, at: Ptr[u8], n: u32, write: bool) -> None:
+    """The next `guard_run` may use these `n` bytes besides its stack and its block: read them, or `write` them too.
+
+    Three to write and two to read are kept apart; one more is joined with the last, and all between them is open too.
+    """
 
 
 @hal_function

@@ -100,40 +100,49 @@ void hal_interrupt_at(uint32_t board, uint32_t line, uint32_t ticks) {
 volatile uint32_t bare_guard_sp;       /* 0: no guarded call runs */
 volatile uint32_t bare_guard_limit_us; /* 0: any time */
 
-void hal_guard_open(uint32_t board, uint8_t *at, uint32_t n) {
-    (void)board, (void)at, (void)n;
+void hal_guard_open(uint32_t board, uint8_t *at, uint32_t n, bool write) {
+    (void)board, (void)at, (void)n, (void)write;
 }
 
 /* Keeps what a function must keep, calls, and gives 0; `bare_guard_drop` is where the host goes on when the call did not
    return, with its kind in r0 and the stack pointer as it is stored. */
-__attribute__((naked, noinline)) static uint32_t guarded_call(
-    __attribute__((unused)) void (*work)(uint8_t *), __attribute__((unused)) uint8_t *block) {
-    __asm__ volatile(
-        "push {r4-r11, lr}\n"
-        "sub sp, #4\n"
+uint32_t guarded_call(void (*work)(uint8_t *), uint8_t *block);
+__asm__(
+    ".pushsection .text.guarded_call,\"ax\",%progbits\n"
+    ".syntax unified\n"
+    ".thumb\n"
+    ".balign 4\n"
+    ".globl guarded_call\n"
+    ".type guarded_call, %function\n"
+    ".thumb_func\n"
+    "guarded_call:\n"
+    "push {r4-r11, lr}\n"
+    "sub sp, #4\n"
 #ifdef __ARM_FP
-        "vpush {d8-d15}\n"
+    "vpush {d8-d15}\n"
 #endif
-        "ldr r2, =bare_guard_sp\n"
-        "mov r3, sp\n"
-        "str r3, [r2]\n"
-        "mov r2, r0\n"
-        "mov r0, r1\n"
-        "blx r2\n"
-        "movs r0, #0\n"
-        ".globl bare_guard_drop\n"
-        ".thumb_func\n"
-        "bare_guard_drop:\n"
-        "ldr r2, =bare_guard_sp\n"
-        "movs r3, #0\n"
-        "str r3, [r2]\n"
+    "ldr r2, =bare_guard_sp\n"
+    "mov r3, sp\n"
+    "str r3, [r2]\n"
+    "mov r2, r0\n"
+    "mov r0, r1\n"
+    "blx r2\n"
+    "movs r0, #0\n"
+    ".globl bare_guard_drop\n"
+    ".thumb_func\n"
+    "bare_guard_drop:\n"
+    "ldr r2, =bare_guard_sp\n"
+    "movs r3, #0\n"
+    "str r3, [r2]\n"
 #ifdef __ARM_FP
-        "vpop {d8-d15}\n"
+    "vpop {d8-d15}\n"
 #endif
-        "add sp, #4\n"
-        "pop {r4-r11, pc}\n"
-        ".ltorg\n");
-}
+    "add sp, #4\n"
+    "pop {r4-r11, pc}\n"
+    
+    ".ltorg\n"
+    ".size guarded_call, . - guarded_call\n"
+    ".popsection");
 
 uint32_t hal_guard_run(uint32_t board, void (*work)(uint8_t *), uint8_t *block, uint32_t n, uint32_t limit_us, uint32_t *fault) {
     (void)board, (void)n;

@@ -32,6 +32,13 @@ void board_put(uint8_t byte);  /* to the console, when there is room */
 void board_tick(void);         /* SysTick's exception */
 void board_interrupt(void);    /* a device's, in a build that has one; else a fault */
 
+/* Given by guard.c, in firmware with BOARD_GUARD; by the board's file the last two. */
+void board_service(void);                             /* SVC's exception */
+void board_guard_tick(void);                          /* SysTick's */
+void board_guard_panic(uint32_t file, uint32_t line); /* a failed check in a guarded call */
+void board_protect(void);                             /* memory protection as it is while the kernel runs */
+void board_watch(uint32_t on);                        /* SysTick's exception every millisecond, from now on or no more */
+
 /* Given by fault.c and semihost.c. */
 void board_text(const char *text);
 void board_exit(int32_t code) __attribute__((noreturn));

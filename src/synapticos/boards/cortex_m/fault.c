@@ -68,6 +68,17 @@ __attribute__((used)) void board_fault_report(const uint32_t *saved, const uint3
    runs on the stack's top, which nobody needs any more. */
 __attribute__((naked)) void board_fault(void) {
     __asm__ volatile(
+#if BOARD_GUARD
+        "tst lr, #8\n" /* not of an interrupt's handler */
+        "beq 2f\n"
+        "ldr r2, =board_guard\n"
+        "ldr r2, [r2]\n"
+        "cbz r2, 2f\n"
+        "mov r1, sp\n"
+        "movs r3, %0\n"
+        "b board_guard_over\n"
+        "2:\n"
+#endif
         "mov r1, sp\n"
         "ldr r2, =board_stack_bottom\n"
         "add r3, r2, #256\n"
@@ -82,13 +93,21 @@ __attribute__((naked)) void board_fault(void) {
         "1: push {r4-r11}\n"
         "mov r0, sp\n"
         "bl board_fault_report\n"
-        ".ltorg\n");
+        ".ltorg\n"
+        :
+        : "i"(FAULT_PROCESSOR));
 }
 
 /* Of a device that nobody asked for. */
 __attribute__((weak, alias("board_fault"))) void board_interrupt(void);
 
 void syn_panic(uint32_t file, uint32_t line) {
+#if BOARD_GUARD
+    uint32_t control;
+    __asm__ volatile("mrs %0, control" : "=r"(control));
+    if ((control & 1) != 0) /* without privilege: in a guarded call */
+        board_guard_panic(file, line);
+#endif
     board_text("\npanic: file ");
     put_number(file);
     board_text(" line ");

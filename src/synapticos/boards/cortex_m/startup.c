@@ -23,11 +23,11 @@ const vector board_vectors[16 + BOARD_INTERRUPTS] __attribute__((section(".vecto
     {.handler = board_fault}, /* HardFault: the others are not enabled and come here too */
     {.handler = board_fault}, {.handler = board_fault}, {.handler = board_fault}, {.handler = board_fault},
     {.handler = 0}, {.handler = 0}, {.handler = 0},
-    {.handler = board_fault}, /* SVC */
+    {.handler = BOARD_GUARD ? board_service : board_fault}, /* SVC */
     {.handler = board_fault},
     {.handler = 0},
     {.handler = board_fault}, /* PendSV */
-    {.handler = board_tick},
+    {.handler = BOARD_GUARD ? board_guard_tick : board_tick},
 #if BOARD_INTERRUPTS
     [16 ... 15 + BOARD_INTERRUPTS] = {.handler = board_interrupt},
 #endif

@@ -141,7 +141,7 @@ class HostBoard:
     def exit(self, board: int, code: int) -> None:
         raise HostExit(code)
 
-    def guard_open(self, board: int, at: Any, n: int) -> None:
+    def guard_open(self, board: int, at: Any, n: int, write: bool) -> None:
         pass
 
     def guard_run(self, board: int, work: Any, block: Any, n: int, limit_us: int, fault: Any) -> int:

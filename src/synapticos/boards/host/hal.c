@@ -267,8 +267,8 @@ void hal_interrupt_at(uint32_t board, uint32_t line, uint32_t ticks) {
 }
 
 /* Only what the program's own checks find is caught here: a processor's fault ends the process. */
-void hal_guard_open(uint32_t board, uint8_t *at, uint32_t n) {
-    (void)board, (void)at, (void)n;
+void hal_guard_open(uint32_t board, uint8_t *at, uint32_t n, bool write) {
+    (void)board, (void)at, (void)n, (void)write;
 }
 
 uint32_t hal_guard_run(uint32_t board, void (*work)(uint8_t *), uint8_t *block, uint32_t n, uint32_t limit_us, uint32_t *fault) {

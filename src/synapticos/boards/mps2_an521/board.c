@@ -28,6 +28,27 @@ static void allow(uint32_t number, uint32_t base, uint32_t size, uint32_t access
     MPU_LIMIT = ((base + size - 1) & ~31u) | attribute << 1 | 1;
 }
 
+void board_protect(void) {
+    allow(0, BOARD_FLASH, BOARD_FLASH_SIZE, READ_ONLY, 0);
+    allow(1, BOARD_RAM, BOARD_RAM_SIZE, READ_WRITE, 0);
+    allow(2, BOARD_PSRAM, BOARD_PSRAM_SIZE, READ_WRITE, 0);
+    allow(3, BOARD_DEVICES, BOARD_DEVICES_SIZE, READ_WRITE, 1);
+    for (uint32_t i = 4; BOARD_GUARD && i < 8; i++) {
+        MPU_NUMBER = i;
+        MPU_LIMIT = 0;
+    }
+    MPU_CONTROL = 1;
+    __asm__ volatile("dsb\n isb" : : : "memory");
+}
+
+void board_watch(uint32_t on) {
+    SYSTICK_RELOAD = DOZE - 1;
+    SYSTICK_VALUE = 0;
+    SYSTICK_CONTROL = on != 0 ? 7 : 0;
+    if (on == 0)
+        ICSR = ICSR_SYSTICK_CLEAR;
+}
+
 void board_init(void) {
     UART_DIVIDER = TICK_RATE / BAUD;
     UART_CONTROL = 1;
@@ -35,12 +56,7 @@ void board_init(void) {
     TIMER_VALUE = 0xFFFFFFFF;
     TIMER_CONTROL = 1;
     MPU_ATTRIBUTES = 0x0044; /* 0: memory, not cached; 1: device */
-    allow(0, BOARD_FLASH, BOARD_FLASH_SIZE, READ_ONLY, 0);
-    allow(1, BOARD_RAM, BOARD_RAM_SIZE, READ_WRITE, 0);
-    allow(2, BOARD_PSRAM, BOARD_PSRAM_SIZE, READ_WRITE, 0);
-    allow(3, 0x40000000, 0x20000000, READ_WRITE, 1);
-    MPU_CONTROL = 1;
-    __asm__ volatile("dsb\n isb" : : : "memory");
+    board_protect();
 }
 
 void board_put(uint8_t byte) {

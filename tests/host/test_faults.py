@@ -1,0 +1,122 @@
+"""An app whose stage goes wrong, by what its input says: its job fails with stage, layer and Python line; others run."""
+
+import inspect
+from pathlib import Path
+
+import numpy as np
+import pytest
+import synapticos as syn
+from synapticos import boards, toolchain
+from synapticos.boards import qemu
+from synapticos.errors import KernelError
+from synapticos.host.execute import run_on_board, run_on_host
+from synapticos.host.firmware import build_firmware
+from synapticos.kernel.status import Status
+from synapticos.lang import Array, Shaped, i8, u32
+
+SINE = Path(__file__).parents[2] / "examples" / "hello_world" / "sine.tflite"
+WILD, DIVIDE, SPIN, LONG, REFUSE = 101, 102, 103, 104, 105
+FAR = 0x50000000  # bytes from RAM to where no board has anything
+
+
+@syn.stage
+def fragile(angle: Shaped[Array[i8], 1, 1], out: Shaped[Array[i8], 1, 1]) -> tuple[syn.Status, u32]:
+    mode = angle[0, 0]
+    out[0, 0] = mode
+    at: u32 = 0
+    if mode == WILD:
+        at = FAR
+        out[at, 0] = 1  # WILD
+    if mode == DIVIDE:
+        out[0, 0] = i8(7 // at)  # DIVIDE
+    if mode == SPIN:
+        while out[0, 0] != 1:  # SPIN
+            out[0, 0] = 2
+    if mode == LONG:
+        return syn.Status.OK, 1000
+    if mode == REFUSE:
+        return syn.Status.IO, 0
+    return syn.Status.OK, 1
+
+
+def line_of(name):
+    lines, first = inspect.getsourcelines(fragile.python)
+    return next(first + i for i, line in enumerate(lines) if line.rstrip().endswith(f"# {name}"))
+
+
+def make_app(modes, tmp_path, watchdog=0):
+    app = syn.App("frail", watchdog=watchdog)
+    (tmp_path / "modes.bin").write_bytes(np.array(modes, np.int8).tobytes())
+    (tmp_path / "good.bin").write_bytes(bytes(len(modes)))
+    model = app.model(SINE, outputs=("y",))
+    victim = app.pipeline("victim", app.frames("modes", (1, 1), "int8", file=tmp_path / "modes.bin")).stage(fragile).model(model)
+    good = app.pipeline("good", app.frames("zeros", (1, 1), "int8", file=tmp_path / "good.bin")).model(model)
+    app.job(victim)
+    app.job(good)
+    return app
+
+
+def run(where, app):
+    if where == "checked":
+        return run_on_host(app, {}, engine="checked")
+    if where == "checks":
+        return run_on_host(app, {}, checks=True)
+    if where == "cortex-m":
+        return run_on_host(app, {}, engine="cortex-m")
+    name, emulator = where.split("/")
+    if not toolchain.find_all(boards.find(name).target):
+        pytest.skip("no compiler for it")
+    if emulator == "qemu" and (why := qemu.missing(boards.find(name))):
+        pytest.skip(why)
+    return run_on_board(build_firmware(app, name), {}, emulator=emulator)
+
+
+EVERYWHERE = ["checked", "checks", "cortex-m", "mps2-an521/own", "mps2-an521/qemu", "lm3s6965evb/own", "lm3s6965evb/qemu"]
+
+
+@pytest.mark.parametrize("where", EVERYWHERE)
+def test_a_stage_that_goes_wrong_fails_its_job_and_no_other(where, tmp_path):
+    report = run(where, make_app([0, WILD, 5, DIVIDE, LONG, REFUSE, 6], tmp_path))
+    quiet = run("checked", make_app([0, 5, 6], tmp_path))
+    mine = {(r.pipeline, r.frame): r.arrays[0].tobytes() for r in report.results}
+    wanted = {(r.pipeline, r.frame): r.arrays[0].tobytes() for r in quiet.results}
+    assert [f for p, f in mine if p == "good"] == list(range(7)) and len({mine["good", k] for k in range(7)}) == 1
+    assert mine["good", 0] == wanted["good", 0]
+    assert [mine["victim", k] for k in (0, 2, 6)] == [wanted["victim", k] for k in range(3)]
+    assert [(f.pipeline, f.frame, f.stage, f.layer, f.step) for f in report.failures] == [
+        ("victim", k, 0, None, "stage fragile") for k in (1, 3, 4, 5)
+    ]
+    wild, divide, long_, refuse = report.failures
+    for failure, name in ((wild, "WILD"), (divide, "DIVIDE")):
+        assert failure.status == Status.ACCES and "did what it may not" in failure.text
+        assert Path(failure.file).name == "test_faults.py" and failure.line == line_of(name), failure
+        assert f"test_faults.py:{failure.line}" in str(failure)
+    assert long_.status in (Status.FBIG, Status.INVAL) and refuse.status == Status.IO
+
+
+@pytest.mark.parametrize("where", [w for w in EVERYWHERE if "/" in w])
+def test_a_stage_that_never_ends_is_dropped_by_its_watchdog(where, tmp_path):
+    report = run(where, make_app([SPIN, 5, SPIN], tmp_path, watchdog=20 * syn.ms))
+    assert [(f.frame, f.status) for f in report.failures] == [(0, Status.TIMEDOUT), (2, Status.TIMEDOUT)]
+    assert "took longer than the 20 ms that it may" in report.failures[0].text
+    assert report.failures[0].line in range(line_of("SPIN"), line_of("SPIN") + 2)
+    assert len(report.results) == 4
+
+
+def test_a_runtime_goes_on_and_says_who_it_was(tmp_path):
+    app = make_app([0], tmp_path)
+    with syn.Runtime(app, checks=True) as rt:
+        for _ in range(100):
+            job = rt.submit("victim", np.array([[WILD]], np.int8))
+            with pytest.raises(KernelError, match=rf"stage fragile did what it may not: a check failed, at .*test_faults.py:{line_of('WILD')}"):
+                job.result()
+            assert job.failure.stage == 0
+        assert rt.run("victim", np.array([[5]], np.int8)).shape == (1, 1)
+        assert rt.kernel.guards[0].faults == 100 and rt.kernel.stats.errors == 100
+
+
+def test_a_division_by_zero_is_found_without_checks_too(tmp_path):
+    with syn.Runtime(make_app([0], tmp_path)) as rt:
+        with pytest.raises(KernelError, match="stage fragile did what it may not"):
+            rt.run("victim", np.array([[DIVIDE]], np.int8))
+        assert rt.run("victim", np.array([[5]], np.int8)).shape == (1, 1)
