@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from kernels import BEST_EFFORT, NORMAL, REALTIME
 from offloading import CPU, OPTIONS, ROOTS, Offloaded, compiled, noise
 from synapticos.kernel.container import STEP_BYTES, Header, StepRecord
-from synapticos.kernel.job import HostWork, JobState
+from synapticos.kernel.job import HostWork, JobParams, JobState, Late
 from synapticos.kernel.sched import Poll
 from synapticos.kernel.status import Status
 from synapticos.lang import u8, unpack
@@ -16,6 +16,7 @@ from synapticos.lang import u8, unpack
 WAITING, SUSPENDED, RUNNING, CANCELLED, ERROR = (JobState.WAITING, JobState.SUSPENDED, JobState.RUNNING, JobState.CANCELLED, JobState.ERROR)
 AWAY, BACK, LINE, NONE = HostWork.AWAY, HostWork.BACK, HostWork.LINE, HostWork.NONE
 STEPS = 3  # of each network
+LATE_ABORT = int(Late.ABORT)
 
 
 @pytest.fixture
@@ -451,3 +452,30 @@ def test_any_mix_gives_the_bytes_of_each_job_alone(make, places, actions):
     assert w.kernel.npu.owner == 0 and w.kernel.unfinished == 0 and all(int(f.owner) == 0 for f in w.kernel.frames)
     for number in range(4):  # all goes on
         assert w.alone(number, 0) == want[number, 0]
+
+
+# Deadlines
+
+
+@pytest.mark.parametrize("in_line", [True, False])
+def test_a_late_job_is_ended_in_line_at_once_and_on_the_accelerator_when_it_is_through(offloaded, in_line):
+    w = low_and_high(offloaded)
+    other = w.go(1) if in_line else 0
+    if in_line:
+        w("kernel_poll")
+    params = w.e.new(JobParams, priority=BEST_EFFORT, deadline_us=50, late=LATE_ABORT, preemptible=True)
+    buffer = w.keep(w.e.array(u8, noise(1)))
+    status, late = w("infer_post", w.pipes[0], w.descriptor(72), buffer, None, 0, params)
+    assert status == Status.OK
+    w.run()
+    assert w.slot_state(late) == (WAITING, LINE if in_line else AWAY)
+    w.pass_time(51)
+    w.run()
+    if in_line:
+        assert w("infer_wait", late, 0) == Status.TIMEDOUT and w.slot_state(other) == (WAITING, AWAY)
+    else:
+        assert w.slot_state(late) == (WAITING, AWAY)  # it may write to the frame
+        assert w.kernel.stats.misses[BEST_EFFORT] == 1
+    w.finish()
+    assert w("infer_wait", late, 0) == Status.TIMEDOUT and w.kernel.stats.expired == 1 and w.kernel.stats.misses[BEST_EFFORT] == 1
+    assert w.kernel.npu.owner == 0 and all(int(f.owner) == 0 for f in w.kernel.frames)

@@ -309,8 +309,8 @@ def npu_idle(kernel: Kernel) -> bool:
 
 @fn
 def npu_due(kernel: Kernel) -> u64:
-    """Ticks since boot after which `poll` would give up the work in progress; the largest u64 if nothing is, or it has no limit."""
+    """Ticks since boot at which `poll` gives up the work in progress; the largest u64 if nothing is, or it has no limit."""
     npu = kernel.npu
     if OFFLOAD == 0 or npu.work == NpuWork.NOTHING or npu.limit == 0:
         return 0xFFFFFFFFFFFFFFFF
-    return npu.since + npu.limit
+    return npu.since + npu.limit + 1

@@ -92,6 +92,7 @@ class HostBoard:
         self.handlers: list[Any] = [None] * LINES  # and what it calls, without arguments
         self.npu: tuple[int, int, int] | None = None  # what the accelerator is at: ticket, since, ticks
         self.npu_ends: int | None = 0  # how its work ends; None: never
+        self._npu_told: tuple[int, int, int] | None = None  # what a sleeper was woken for
         self._lock = threading.RLock()
         self._woken = threading.Event()
         self._held = threading.local()
@@ -131,7 +132,7 @@ class HostBoard:
         if self.real_clock:
             left = 1000 if self.alarm is None else (self.alarm - self.ticks(board)) & 0xFFFFFFFF
             if left < 1 << 31:  # else the alarm is past
-                self._woken.wait(min(left, 1000) / TICK_RATE)
+                self._woken.wait(min(left, 1000, self._npu_left()) / TICK_RATE)
         self.alarm = None
         self._woken.clear()
 
@@ -225,6 +226,16 @@ class HostBoard:
             return NOENT
         passed = (self.ticks(board) - self.npu[1]) & 0xFFFFFFFF
         return INPROGRESS if self.npu_ends is None or passed < self.npu[2] else self.npu_ends
+
+    def _npu_left(self) -> int:
+        """Ticks until the accelerator is done; many if it is at nothing, or was found to be done by this function before."""
+        if self.npu is None or self.npu_ends is None or self.npu == self._npu_told:
+            return 1 << 31
+        ticket, since, ticks = self.npu
+        passed = (self.ticks(0) - since) & 0xFFFFFFFF
+        if passed >= ticks:
+            self._npu_told = self.npu
+        return max(ticks - passed, 0)
 
     def npu_reset(self, board: int) -> None:
         self.npu = None

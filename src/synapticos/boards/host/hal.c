@@ -236,13 +236,17 @@ void hal_wake_at(uint32_t board, uint32_t ticks) {
     b->alarmed = 1;
 }
 
-/* With the machine's clock: sleep until a wake or the alarm, a millisecond at most. Virtual time stands still. */
+/* With the machine's clock: sleep until a wake, the alarm or the end of the accelerator's work, a millisecond at most.
+   Virtual time stands still. */
 void hal_idle(uint32_t board) {
     host_board *b = get(board);
     const uint32_t alarmed = b->alarmed;
     b->alarmed = 0;
     for (uint32_t i = 0; b->real && i < 20; i++) {
-        const int32_t left = alarmed ? (int32_t)(b->alarm - hal_ticks(board)) : 50;
+        int32_t left = alarmed ? (int32_t)(b->alarm - hal_ticks(board)) : 50;
+        const int32_t works = counting_left(&b->npu, hal_ticks(board));
+        if (works < left)
+            left = works;
         if (left <= 0 || __atomic_load_n(&b->woken, __ATOMIC_ACQUIRE) != 0)
             break;
         const struct timespec nap = {0, left < 50 ? left * 1000 : 50000};
