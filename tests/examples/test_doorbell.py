@@ -10,7 +10,7 @@ import synapticos as syn
 from synapticos.app.load import load_app
 
 FOLDER = Path(__file__).parents[2] / "examples" / "doorbell"
-ANSWERS = np.load(Path(__file__).with_name("doorbell.npz"))  # of pymicro-features, tflite-micro and pymicro-wakeword, by make_assets.py
+ANSWERS = np.load(Path(__file__).with_name("doorbell.npz"))  # of pymicro-features, tflite-micro and pymicro-wakeword, by tools/make_doorbell.py
 CLIPS = [name.removesuffix("/outputs") for name in ANSWERS if name.endswith("/outputs")]
 
 

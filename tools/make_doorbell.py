@@ -1,7 +1,7 @@
-"""Make the files of this folder, and the answers that the tests hold it to.
+"""Make the files of examples/doorbell, and the answers that the tests hold it to.
 
     pip install pymicro-wakeword==2.5.0 tflite-micro numpy pillow tflite      # and: apt-get install espeak-ng
-    python examples/doorbell/make_assets.py
+    python tools/make_doorbell.py
 
 alexa.tflite            microWakeWord's network for the word "Alexa", as pymicro-wakeword ships it
 alexa.features.json     the front end that it was trained with
@@ -18,14 +18,16 @@ import json
 import subprocess
 import wave
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tflite
 from PIL import Image
 
-HERE = Path(__file__).parent
-FACES = HERE.parent / "face_detection"
-ANSWERS = HERE.parent.parent / "tests" / "examples" / "doorbell.npz"
+ROOT = Path(__file__).parent.parent
+HERE = ROOT / "examples" / "doorbell"
+FACES = ROOT / "examples" / "face_detection"
+ANSWERS = ROOT / "tests" / "examples" / "doorbell.npz"
 RATE = 16_000
 WORD = "Alexa"
 SHA256 = "9011a8155b04de858c48038529235cbc0e42e9fca05a55bf588cb80a653a723b"
@@ -114,8 +116,8 @@ def outputs_of(rows: np.ndarray) -> np.ndarray:
 def halved(data: bytes) -> bytes:
     """The face detector for pictures half as wide and high: convolutions do not mind, so only shapes change."""
     changed = bytearray(data)
-    model = tflite.Model.GetRootAs(changed, 0)
-    graph = model.Subgraphs(0)
+    model: Any = tflite.Model.GetRootAs(changed, 0)
+    graph: Any = model.Subgraphs(0)
     anchors = {512: 128, 384: 96, 896: 224}
     for i in range(graph.TensorsLength()):
         tensor = graph.Tensors(i)
