@@ -82,16 +82,13 @@ def bank_sums(
     x: Ptr[u32], w: Ptr[u16], u: Ptr[u16], starts: Ptr[u16], weight_starts: Ptr[u16], widths: Ptr[u16], channels: u32, y: Ptr[u64]
 ) -> None:
     """BANK."""
-    carried: u64 = 0
-    for i in range(channels + 1):
-        band = carried
-        carried = 0
-        for j in range(u32(widths[i])):
-            value = u64(x[u32(starts[i]) + j])
-            band = wrap(u64, band + value * w[u32(weight_starts[i]) + j])
-            carried = wrap(u64, carried + value * u[u32(weight_starts[i]) + j])
-        if i > 0:
-            y[i - 1] = band
+    for c in range(channels):
+        band: u64 = 0
+        for j in range(u32(widths[c])):
+            band = wrap(u64, band + u64(x[u32(starts[c]) + j]) * u[u32(weight_starts[c]) + j])
+        for j in range(u32(widths[c + 1])):
+            band = wrap(u64, band + u64(x[u32(starts[c + 1]) + j]) * w[u32(weight_starts[c + 1]) + j])
+        y[c] = band
 
 
 @fn
@@ -128,9 +125,7 @@ def root_u64(x: u64) -> u32:
     rest = x
     root: u64 = 0
     bit: u64 = 4611686018427387904
-    while bit > rest and bit > 0:
-        bit >>= 2
-    while bit > 0:
+    for _ in range(32):  # whatever x is: a bound on the time is the time
         if rest >= root + bit:
             rest -= root + bit
             root = (root >> 1) + bit

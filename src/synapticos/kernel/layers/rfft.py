@@ -83,18 +83,16 @@ def scale_pair(v: Ptr[i16], at: u32, factor: i32) -> None:
 
 
 @fn
-def radix_2(v: Ptr[i16], turn: Ptr[i16], n: u32) -> None:
-    """Neighbours with neighbours."""
-    for a in range(0, n, 2):
-        b = a + 1
-        scale_pair(v, a, HALF)
-        scale_pair(v, b, HALF)
-        re = times_re(v[2 * b], v[2 * b + 1], turn[0], turn[1])
-        im = times_im(v[2 * b], v[2 * b + 1], turn[0], turn[1])
-        v[2 * b] = wrap(i16, v[2 * a] - re)
-        v[2 * b + 1] = wrap(i16, v[2 * a + 1] - im)
-        v[2 * a] = wrap(i16, v[2 * a] + re)
-        v[2 * a + 1] = wrap(i16, v[2 * a + 1] + im)
+def radix_2(v: Ptr[i16], turn: Ptr[i16]) -> None:
+    """A pair with its neighbour."""
+    scale_pair(v, 0, HALF)
+    scale_pair(v, 1, HALF)
+    re = times_re(v[2], v[3], turn[0], turn[1])
+    im = times_im(v[2], v[3], turn[0], turn[1])
+    v[2] = wrap(i16, v[0] - re)
+    v[3] = wrap(i16, v[1] - im)
+    v[0] = wrap(i16, v[0] + re)
+    v[1] = wrap(i16, v[1] + im)
 
 
 @fn
@@ -146,19 +144,22 @@ def rfft_i16(
         v[i] = 0
         if at < samples:
             v[i] = x[at]
+    twos = n & 0x2AAAAAAA != 0  # n is twice a power of 4
     m: u32 = 1
-    size = n
-    while size > 1:
-        if size == 2:
-            radix_2(v, turn, n)
-            m = 2
-        size //= 4
     while m < n:
         first: u32 = 0
         while first < n:
-            radix_4(v[2 * first :], turn, m, n // (4 * m))
-            first += 4 * m
-        m *= 4
+            if twos:
+                radix_2(v[2 * first :], turn)
+                first += 2
+            else:
+                radix_4(v[2 * first :], turn, m, n // (4 * m))
+                first += 4 * m
+        if twos:
+            m = 2
+            twos = False
+        else:
+            m *= 4
     scale_pair(v, 0, HALF)
     y[0] = wrap(i16, v[0] + v[1])
     y[1] = 0

@@ -105,8 +105,19 @@ def leading_zeros(x: u32) -> u32:
     rest = x
     if rest == 0:
         return 32
-    while rest < 2147483648:
-        rest = wrap(u32, rest << 1)
+    if rest < 65536:
+        rest <<= 16
+        count += 16
+    if rest < 16777216:
+        rest <<= 8
+        count += 8
+    if rest < 268435456:
+        rest <<= 4
+        count += 4
+    if rest < 1073741824:
+        rest <<= 2
+        count += 2
+    if rest < 2147483648:
         count += 1
     return count
 

@@ -355,7 +355,7 @@ def micro_features_state(config: Ptr[u8] | None, config_bytes: u32) -> u32:
     return MICRO_STREAM_BYTES + 4 * u32(c.filters) + 2 * u32(c.window) + 2 * micro_floats(c)
 
 
-@fn
+@fn(inline=False)
 def micro_row(config: MicroConfig, tables: Ptr[u8], samples: Ptr[i16], noise: Ptr[u32], scratch: Ptr[u8], row: Ptr[u16]) -> None:
     """One row from a window of samples."""
     at = local(MicroPlaces)
