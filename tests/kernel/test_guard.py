@@ -88,7 +88,7 @@ def test_a_hundred_faults_leave_nothing_behind(guarded):
         assert w("infer_error_at", job) == (1, 0)
         w("infer_detach", job)
         w("mem_reset_ephemeral")
-        now = (w.kernel.free, w.kernel.unfinished, w.kernel.arena.end, [f.owner for f in w.kernel.frames], w.kernel.inside)
+        now = (w.kernel.free.words[0], w.kernel.unfinished, w.kernel.arena.end, [f.owner for f in w.kernel.frames], w.kernel.inside)
         assert before in (None, now)
         before = now
         assert w.kernel.guards[0].faults == i + 1

@@ -49,7 +49,7 @@ def test_an_app_of_one_model_runs(lean, sine):
         assert len(w.run()) == len(sine.layers)
         got = (np.frombuffer(w.result(job), np.int8).astype(float) - int(y.zero[0])) * float(y.scale[0])
         assert abs(got[0] - np.sin(value)) < 0.1
-    assert w.kernel.stats.submitted == w.kernel.stats.done == 3 and w.kernel.unfinished == 0 and w.kernel.free == 1
+    assert w.kernel.stats.submitted == w.kernel.stats.done == 3 and w.kernel.unfinished == 0 and w.kernel.free.words[0] == 1
 
 
 def test_a_queued_job_is_cancelled_and_its_slot_is_good(lean, sine):

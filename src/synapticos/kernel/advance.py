@@ -6,14 +6,14 @@ Completion names the job by its id, never by its slot: state first, then the cal
 from synapticos.lang import *
 from synapticos.kernel import hal
 from synapticos.kernel.backend import NpuState
-from synapticos.kernel.bits import bit
-from synapticos.kernel.capacity import ACCELERATOR, COMPOSING, DEADLINES, HOST_STAGES, LATE_POLICIES, OFFLOAD, PROFILING, RELEASES
+from synapticos.kernel.capacity import ACCELERATOR, COMPOSING, DEADLINES, HOST_STAGES, LATE_POLICIES, MAX_JOBS, OFFLOAD, PROFILING, RELEASES
 from synapticos.kernel.feed import release_over
 from synapticos.kernel.job import FREE_FRAME, HostWork, Job, JobDone, JobState, Late, Timed, job_finished
 from synapticos.kernel.kernel import Inside, Kernel
 from synapticos.kernel.offload import npu_leave
 from synapticos.kernel.pipeline import Pipeline, PipelineState
 from synapticos.kernel.profile import add_ticks
+from synapticos.kernel.order import FEW_JOBS, take_out
 from synapticos.kernel.region import REGION_INPUT
 from synapticos.kernel.run import deliver, end_stage, run_step
 from synapticos.kernel.status import Status
@@ -61,7 +61,6 @@ def wait(kernel: Kernel, job: Job, slot: u32) -> None:
         job.host = HostWork.NONE  # it stays RUNNING, and ends, or tries again, as it is picked
     else:
         job.state = JobState.WAITING
-        kernel.ready = kernel.ready & ~bit(slot)
     hal.critical_exit(kernel.board, state)
 
 
@@ -81,6 +80,9 @@ def take_host_stage(kernel: Kernel, slot: u32) -> None:
     status = job.status
     if status == Status.OK:
         status = end_stage(kernel, job, job.x[0])
+        if status != Status.OK and not job.abort:
+            fail(kernel, job, slot, u32(job.stage), status)
+            return
     last = status == Status.OK and job.stage == kernel.pipelines.items[job.pipeline].count
     if last:
         if not job.abort:
@@ -94,7 +96,6 @@ def take_host_stage(kernel: Kernel, slot: u32) -> None:
     # Until here the job is WAITING, which nobody cancels; an abort from now on ends it as it is picked.
     state = hal.critical_enter(kernel.board)
     job.state = JobState.SUSPENDED
-    kernel.ready = kernel.ready | bit(slot)
     hal.critical_exit(kernel.board, state)
 
 
@@ -206,8 +207,9 @@ def announce(kernel: Kernel, slot: u32, id: u32) -> None:
 @fn
 def release_job(kernel: Kernel, job: Job, slot: u32) -> None:
     """Inside the critical section: a job is over, so its frame, its pipeline and the accelerator are not held by it."""
-    kernel.ready = kernel.ready & ~bit(slot)
-    kernel.posted = kernel.posted & ~bit(slot)
+    if MAX_JOBS > FEW_JOBS:
+        take_out(kernel.queues, kernel.jobs, slot)
+    kernel.posted.remove(slot)
     kernel.unfinished -= 1
     if kernel.frames[job.frame].owner == slot + 1:
         kernel.frames[job.frame].owner = 0
@@ -228,7 +230,7 @@ def release_job(kernel: Kernel, job: Job, slot: u32) -> None:
 def free_slot(kernel: Kernel, job: Job, slot: u32) -> None:
     """Inside the critical section: nobody needs this job any more."""
     job.state = JobState.FREE
-    kernel.free = kernel.free | bit(slot)
+    kernel.free.add(slot)
     job.mark = 0
 
 

@@ -5,7 +5,7 @@ from synapticos.lang import *
 MAX_MODELS = param(u32, 4, min=1, max=16)  # registered at once
 MAX_PIPELINES = param(u32, 4, min=1, max=32)
 MAX_PIPELINE_STAGES = param(u32, 8, min=1, max=16)  # of one pipeline, its model included
-MAX_JOBS = param(u32, 2, min=1, max=32)  # slots: queued, running and finished but unread
+MAX_JOBS = param(u32, 2, min=1, max=64)  # slots: queued, running and finished but unread
 PIPELINE_CONFIG_BYTES = param(u32, 96, min=4, max=4096)  # a pipeline's copies of its stages' configurations; a multiple of 4
 NPU_INPUT_BYTES = param(u32, 1024, min=1, max=1 << 20)  # what `npu_set_input` can copy
 NPU_OUTPUT_BYTES = param(u32, 256, min=4, max=1 << 20)  # what `npu_invoke` can keep

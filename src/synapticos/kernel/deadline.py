@@ -9,22 +9,22 @@ Spans up to 71 minutes; time since boot is of 64 bits and orders jobs whatever t
 from synapticos.lang import *
 from synapticos.kernel import hal
 from synapticos.kernel.advance import count_miss, end_job, tell
-from synapticos.kernel.bits import bit
 from synapticos.kernel.capacity import LATE_POLICIES, MAX_JOBS
 from synapticos.kernel.job import NEVER, TELL_LATE, HostWork, Job, JobState, Late, Timed, job_finished
 from synapticos.kernel.kernel import Kernel
+from synapticos.kernel.order import FEW_JOBS, take_out
 from synapticos.kernel.status import Status
 
 
 @fn(inline=False)
-def begin_deadline(kernel: Kernel, slot: u32, now: u32) -> None:
-    """Work out the deadline of a job that is new, or whose deadline was changed. `now`: the counter at the last update."""
+def begin_deadline(kernel: Kernel, slot: u32) -> None:
+    """Work out the deadline of a job that is new, or whose deadline was changed."""
     job = kernel.jobs[slot]
     id = job.id
     span = job.deadline_in
     release = job.release
     if job.timed == Timed.COUNTER:
-        age = u64(wrap(u32, now - wrap(u32, release)))
+        age = u64(wrap(u32, kernel.clock.last - wrap(u32, release)))
         release = kernel.clock.ticks - min(kernel.clock.ticks, age)
     elif job.timed == Timed.GIVEN:
         release = min(kernel.clock.of_us(release), NEVER - 1)
@@ -37,8 +37,8 @@ def begin_deadline(kernel: Kernel, slot: u32, now: u32) -> None:
         job.release = release
         job.deadline = deadline
         job.timed = Timed.KNOWN
-        if job.state == JobState.QUEUED:
-            kernel.ready = kernel.ready | bit(slot)
+        if MAX_JOBS > FEW_JOBS and job.state == JobState.QUEUED:
+            take_out(kernel.queues, kernel.jobs, slot)
         if not job.missed:
             kernel.late_at = min(kernel.late_at, deadline)
     hal.critical_exit(kernel.board, state)
@@ -109,7 +109,8 @@ def expire(kernel: Kernel, job: Job, slot: u32) -> None:
     kernel.stats.expired = wrap(u32, kernel.stats.expired + 1)
     job.host = HostWork.NONE
     if job.state == JobState.QUEUED:
+        if MAX_JOBS > FEW_JOBS:
+            take_out(kernel.queues, kernel.jobs, slot)
         job.began = kernel.clock.ticks
         job.times.stage[0] = 0
     job.state = JobState.RUNNING
-    kernel.ready = kernel.ready & ~bit(slot)

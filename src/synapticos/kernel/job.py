@@ -9,7 +9,7 @@ the next in the same slot.
 
 from synapticos.lang import *
 from synapticos.kernel.container import Quant
-from synapticos.kernel.capacity import DEADLINE_ORDER, DEADLINES, GUARD, RELEASES
+from synapticos.kernel.capacity import GUARD, RELEASES
 from synapticos.kernel.clock import NEVER  # noqa: F401
 from synapticos.kernel.profile import JobTimes
 from synapticos.kernel.status import Status
@@ -151,7 +151,9 @@ class Job:
     releaser: u8  # release that began it, + 1; 0: it was submitted
     entry: u8  # of that release's feed, + 1: its input; 0: none
     faulted: bool  # a stage or layer of it did not return: x[0] holds its Fault
-    reserved: u8
+    reserved: Shaped[Array[u8], 3]
+    before: u8  # in its queue, slot + 1; 0: none
+    behind: u8
     stage: u8
     host: HostWork
     turn: u8  # which end of a planned frame the next buffer takes
@@ -173,20 +175,6 @@ def job_finished(job: Job) -> bool:
 def job_begun(job: Job) -> bool:
     """Half done: it owns its frame."""
     return job.state == JobState.RUNNING or job.state == JobState.SUSPENDED or job.state == JobState.WAITING
-
-
-@fn(pure=True)
-def goes_before(a: Job, b: Job) -> bool:
-    """Is `a` more urgent? Class; then half-done ones; then the deadline; then submission."""
-    if a.priority != b.priority:
-        return a.priority > b.priority
-    begun_a = a.state != JobState.QUEUED
-    begun_b = b.state != JobState.QUEUED
-    if begun_a != begun_b:
-        return begun_a
-    if DEADLINES != 0 and DEADLINE_ORDER != 0 and a.deadline != b.deadline:
-        return a.deadline < b.deadline
-    return wrap(u32, a.sequence - b.sequence) > 0x7FFFFFFF
 
 
 @fn(inline=True)

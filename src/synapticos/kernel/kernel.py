@@ -8,7 +8,7 @@ from synapticos.lang import *
 from synapticos.kernel import hal
 from synapticos.kernel.arena import Arena
 from synapticos.kernel.backend import Npu
-from synapticos.kernel.capacity import COMPOSING, GUARD, MAX_JOBS
+from synapticos.kernel.capacity import GUARD, MAX_JOBS
 from synapticos.kernel.clock import Clock
 from synapticos.kernel.dsp.contract import Dsp
 from synapticos.kernel.job import CLASSES, NEVER, Job
@@ -16,11 +16,10 @@ from synapticos.kernel.log import Log
 from synapticos.kernel.model import Models
 from synapticos.kernel.note import Note
 from synapticos.kernel.pipeline import Pipelines
+from synapticos.kernel.order import FRAMES, Orders, Slots
 from synapticos.kernel.profile import Profile
 from synapticos.kernel.region import Regions
 from synapticos.kernel.release import Releases
-
-FRAMES = COMPOSING + 3  # one a class, and one for all that is not planned
 
 
 class Inside(u8, Enum):
@@ -72,9 +71,9 @@ class Kernel:
     stats: Stats
     guards: Shaped[Array[Guards], GUARD]
     note: Note
-    posted: u32  # bit n: job slot n needs `poll` before it is ready: a deadline begins, the host has run its stage
-    free: u32  # bit n: job slot n is FREE
-    ready: u32  # bit n: job slot n is QUEUED, RUNNING or SUSPENDED, and a step of it could be next
+    posted: Slots  # what poll is to look at: a new job, a changed deadline, the host has run a stage
+    free: Slots  # those whose job is FREE
+    queues: Orders  # of jobs that have not begun
     unfinished: u32  # jobs that count against the cap
     next_id: u32
     next_sequence: u32
@@ -106,7 +105,8 @@ def kernel_boot(kernel: Kernel, board: u32) -> None:
     kernel.late_at = NEVER
     kernel.next_id = 1
     kernel.cap = MAX_JOBS
-    kernel.free = 0xFFFFFFFF >> (32 - MAX_JOBS)
+    for i in range(MAX_JOBS):
+        kernel.free.add(i)
     kernel.releases.due_us = NEVER
     kernel.releases.due_ticks = NEVER
     kernel.releases.end_us = NEVER

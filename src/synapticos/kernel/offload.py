@@ -31,7 +31,6 @@ from synapticos.kernel import hal
 from synapticos.kernel.backend import (
     LOADING, BringFn, Caps, FinishFn, LimitFn, LookFn, NpuState, NpuWork, ResetFn, StartFn, StepRows,
 )  # fmt: skip
-from synapticos.kernel.bits import bit
 from synapticos.kernel.capacity import LATE_POLICIES, OFFLOAD, PROFILING
 from synapticos.kernel.clock import MICROSECONDS
 from synapticos.kernel.container import ModelMemory
@@ -91,7 +90,6 @@ def npu_leave(kernel: Kernel, job: Job, state: NpuState) -> None:
 def npu_ready(kernel: Kernel, job: Job, slot: u32) -> None:
     """Inside the critical section: a job that waited has a step to do."""
     job.state = JobState.SUSPENDED
-    kernel.ready = kernel.ready | bit(slot)
 
 
 @fn

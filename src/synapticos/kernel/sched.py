@@ -12,20 +12,18 @@ from synapticos.lang import *
 from synapticos.kernel import hal
 from synapticos.kernel.advance import CALLBACKS, CallbackFn, advance, free_slot, release_job, take_host_stage  # noqa: F401
 from synapticos.kernel.backend import NpuWork
-from synapticos.kernel.bits import bit
-from synapticos.kernel.capacity import DEADLINES, GUARD, HOST_STAGES, LATE_POLICIES, MAX_JOBS, OFFLOAD, PROFILING, RELEASES
+from synapticos.kernel.capacity import COMPOSING, DEADLINES, GUARD, HOST_STAGES, LATE_POLICIES, MAX_JOBS, OFFLOAD, PROFILING, RELEASES
 from synapticos.kernel.clock import Clock
 from synapticos.kernel.deadline import begin_deadline, see_late, skip
 from synapticos.kernel.due import release_due
-from synapticos.kernel.job import (
-    Fault, HostWork, Job, JobState, Late, goes_before, job_begun, job_finished,
-)  # fmt: skip
+from synapticos.kernel.job import CLASSES, FREE_FRAME, Fault, HostWork, Job, JobState, Late, job_begun, job_finished
 from synapticos.kernel.kernel import Inside, Kernel
 from synapticos.kernel.offload import npu_idle, npu_look
 from synapticos.kernel.pipeline import PipelineState
+from synapticos.kernel.order import FEW_JOBS, first_of_few, goes_before, put_in, take_out
 from synapticos.kernel.run import fill_call
 from synapticos.kernel.status import Status
-from synapticos.kernel.submit import claim, first_slot, infer_post, infer_submit  # noqa: F401
+from synapticos.kernel.submit import claim, infer_post, infer_submit  # noqa: F401
 from synapticos.kernel.tensor import StageCall, Tensor
 
 
@@ -55,11 +53,8 @@ def kernel_poll(kernel: Kernel) -> tuple[Poll, u32]:
     """Take what was posted and run at most one step. The second result is the id of the job that the first is about."""
     state = hal.critical_enter(kernel.board)
     busy = kernel.inside != Inside.NOTHING
-    posted: u32 = 0
     if not busy:
         kernel.inside = Inside.STEP
-        posted = kernel.posted
-        kernel.posted = 0
     hal.critical_exit(kernel.board, state)
     if busy:
         return Poll.BUSY, 0
@@ -71,9 +66,8 @@ def kernel_poll(kernel: Kernel) -> tuple[Poll, u32]:
         releases = kernel.releases
         if releases.due_ticks <= kernel.clock.ticks or releases.stirred != 0 or releases.fed != 0:
             release_due(kernel)
-            posted = posted | take_flags(kernel)
-    if (DEADLINES != 0 or HOST_STAGES != 0) and posted != 0:
-        take_posted(kernel, posted, now)
+    if (MAX_JOBS > FEW_JOBS or DEADLINES != 0 or HOST_STAGES != 0) and kernel.posted.any():
+        take_posted(kernel)
     if DEADLINES != 0 and kernel.clock.ticks > kernel.late_at:
         see_late(kernel)
     slot = pick(kernel)
@@ -110,60 +104,67 @@ def leave_poll(kernel: Kernel) -> None:
     hal.critical_exit(kernel.board, state)
 
 
-@fn
-def take_flags(kernel: Kernel) -> u32:
-    """The slots that something was posted to since the last time."""
-    state = hal.critical_enter(kernel.board)
-    posted = kernel.posted
-    kernel.posted = 0
-    hal.critical_exit(kernel.board, state)
-    return posted
-
-
 @fn(inline=False)
-def take_posted(kernel: Kernel, posted: u32, now: u32) -> None:
-    """What interrupts and other threads left: new jobs get their deadlines, stages that the host ran are done."""
-    left = posted
-    while left != 0:
-        slot = first_slot(left)
-        left = left & (left - 1)
+def take_posted(kernel: Kernel) -> None:
+    """What interrupts and other threads left: new jobs get their places, stages that the host ran are done."""
+    while kernel.posted.any():
+        state = hal.critical_enter(kernel.board)
+        slot: u32 = 0
+        if kernel.posted.any():
+            slot = kernel.posted.first()
+            kernel.posted.remove(slot)
         job = kernel.jobs[slot]
+        id = job.id
+        queued = job.state == JobState.QUEUED
+        hal.critical_exit(kernel.board, state)
         if DEADLINES != 0:
-            begin_deadline(kernel, slot, now)
+            begin_deadline(kernel, slot)
+        if MAX_JOBS > FEW_JOBS and queued:
+            put_in(kernel.board, kernel.queues, kernel.jobs, slot, id)
         if HOST_STAGES != 0 and job.state == JobState.WAITING and job.host == HostWork.DONE:
             take_host_stage(kernel, slot)
 
 
-@fn(pure=True, inline=True)
-def can_run(kernel: Kernel, job: Job) -> bool:
-    """Has it a step that could run now?"""
-    if job.state == JobState.QUEUED:
-        return not kernel.hold and kernel.frames[job.frame].owner == 0
-    return job.state == JobState.RUNNING or job.state == JobState.SUSPENDED
+@fn
+def candidate(kernel: Kernel, frame: u32) -> u32:
+    """Slot + 1 of the job that a frame has to offer: its owner if that can go on, else the first in line. 0: none."""
+    owner = kernel.frames[frame].owner
+    if owner != 0:
+        state = kernel.jobs[owner - 1].state
+        if state == JobState.RUNNING or state == JobState.SUSPENDED:
+            return owner
+        return 0
+    if kernel.hold:
+        return 0
+    if MAX_JOBS <= FEW_JOBS:
+        return first_of_few(kernel.jobs, frame)
+    return u32(kernel.queues.items[frame].first)
 
 
 @fn(inline=True)
 def pick(kernel: Kernel) -> u32:
     """The slot of the job whose step runs now, or MAX_JOBS."""
-    if MAX_JOBS > 1 and kernel.current != 0:
+    if MAX_JOBS == 1:
+        job = kernel.jobs[0]
+        if (job.state == JobState.QUEUED and not kernel.hold) or job.state == JobState.RUNNING or job.state == JobState.SUSPENDED:
+            return 0
+        return MAX_JOBS
+    if kernel.current != 0:
         job = kernel.jobs[kernel.current - 1]
         if job.state == JobState.RUNNING and (job.holds_npu or not job.preemptible):
             return kernel.current - 1
-    if MAX_JOBS == 1:
-        if kernel.ready != 0 and can_run(kernel, kernel.jobs[0]):
-            return 0
+    best: u32 = 0
+    left: u32 = CLASSES
+    while left != 0 and best == 0:  # a frame is a class's, the highest first
+        left -= 1
+        best = candidate(kernel, left)
+    if COMPOSING != 0:
+        one = candidate(kernel, FREE_FRAME)
+        if best == 0 or (one != 0 and goes_before(kernel.jobs[one - 1], kernel.jobs[best - 1])):
+            best = one
+    if best == 0:
         return MAX_JOBS
-    best: u32 = MAX_JOBS
-    left = kernel.ready
-    while left != 0:
-        slot = first_slot(left)
-        left = left & (left - 1)
-        if can_run(kernel, kernel.jobs[slot]):
-            if best == MAX_JOBS:
-                best = slot
-            elif goes_before(kernel.jobs[slot], kernel.jobs[best]):
-                best = slot
-    return best
+    return best - 1
 
 
 @fn(inline=True)
@@ -171,11 +172,12 @@ def dispatch(kernel: Kernel, job: Job, slot: u32, id: u32) -> bool:
     """Make job `id` of a slot the RUNNING one. False if it was cancelled just now; the slot may have the next one already."""
     if kernel.current == slot + 1 and job.state == JobState.RUNNING:
         return True  # nobody but `poll` takes this state from it
-    begins = False
     state = hal.critical_enter(kernel.board)
-    taken = kernel.ready & bit(slot) != 0 and job.id == id
+    begins = job.state == JobState.QUEUED
+    taken = job.id == id and (begins or job.state == JobState.SUSPENDED or job.state == JobState.RUNNING)
     if taken:
-        begins = job.state == JobState.QUEUED
+        if MAX_JOBS > FEW_JOBS and begins:
+            take_out(kernel.queues, kernel.jobs, slot)
         if MAX_JOBS > 1 and kernel.current != 0 and kernel.current != slot + 1:
             before = kernel.jobs[kernel.current - 1]
             if before.state == JobState.RUNNING:
@@ -185,7 +187,7 @@ def dispatch(kernel: Kernel, job: Job, slot: u32, id: u32) -> bool:
         kernel.current = slot + 1
         kernel.frames[job.frame].owner = slot + 1
     hal.critical_exit(kernel.board, state)
-    if PROFILING != 0 and begins:
+    if PROFILING != 0 and taken and begins:
         job.began = kernel.clock.ticks
     return taken
 
@@ -208,7 +210,7 @@ def infer_set_deadline(kernel: Kernel, id: u32, deadline_us: u32) -> Status:
         status = Status.ALREADY
         if not job_finished(job):
             job.deadline_in = deadline_us
-            kernel.posted = kernel.posted | bit(slot)
+            kernel.posted.add(slot)
             status = Status.OK
     hal.critical_exit(kernel.board, state)
     hal.wake(kernel.board)
@@ -351,7 +353,6 @@ def infer_abort(kernel: Kernel, id: u32) -> Status:
             if job.state == JobState.WAITING and (job.host == HostWork.WANTED or job.host == HostWork.LINE):
                 job.host = HostWork.NONE
                 job.state = JobState.SUSPENDED
-                kernel.ready = kernel.ready | bit(slot)
     hal.critical_exit(kernel.board, state)
     hal.wake(kernel.board)
     return status
@@ -538,7 +539,7 @@ def stage_done(kernel: Kernel, id: u32, status: Status, y: Tensor) -> Status:
             copy(x.shape, y.shape)
             job.status = status
             job.host = HostWork.DONE
-            kernel.posted = kernel.posted | bit(slot)
+            kernel.posted.add(slot)
             answer = Status.OK
     hal.critical_exit(kernel.board, state)
     hal.wake(kernel.board)

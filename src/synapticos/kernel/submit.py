@@ -3,22 +3,14 @@
 from synapticos.lang import *
 from synapticos.kernel import hal
 from synapticos.kernel.advance import CALLBACKS
-from synapticos.kernel.bits import bit, lowest_bit
 from synapticos.kernel.capacity import COMPOSING, DEADLINES, LATE_POLICIES, MAX_JOBS
 from synapticos.kernel.job import CLASSES, FREE_FRAME, NEVER, TELL_LATE, JobParams, JobState, Late, Timed, job_clear
 from synapticos.kernel.kernel import Kernel
 from synapticos.kernel.pipeline import PipelineState
+from synapticos.kernel.order import FEW_JOBS
 from synapticos.kernel.region import REGION_ARENA, REGION_INPUT, REGION_OUTPUT
 from synapticos.kernel.status import Status
 from synapticos.kernel.tensor import Tensor
-
-
-@fn(pure=True, inline=True)
-def first_slot(slots: u32) -> u32:
-    """The first job slot of a set that is not empty."""
-    if MAX_JOBS == 1:
-        return 0
-    return lowest_bit(slots)
 
 
 @fn
@@ -41,10 +33,10 @@ def claim(kernel: Kernel, pipe: u32, params: JobParams | None) -> tuple[Status, 
         frame = u32(priority)
         if kernel.frames[frame].bytes < pipeline.plan:
             return Status.NOMEM, 0
-    if kernel.free == 0 or kernel.unfinished >= kernel.cap:
+    if not kernel.free.any() or kernel.unfinished >= kernel.cap:
         return Status.BUSY, 0
-    slot = first_slot(kernel.free)
-    kernel.free = kernel.free & ~bit(slot)
+    slot = kernel.free.first()
+    kernel.free.remove(slot)
     kernel.unfinished += 1
     kernel.stats.submitted = wrap(u32, kernel.stats.submitted + 1)
     job = kernel.jobs[slot]
@@ -134,10 +126,8 @@ def infer_post(kernel: Kernel, pipe: u32, input: Tensor | None, data: Ptr[u8] | 
             job.timed = Timed.COUNTER
     state = hal.critical_enter(kernel.board)
     job.state = JobState.QUEUED
-    if DEADLINES != 0:
-        kernel.posted = kernel.posted | bit(slot)
-    else:
-        kernel.ready = kernel.ready | bit(slot)
+    if DEADLINES != 0 or MAX_JOBS > FEW_JOBS:
+        kernel.posted.add(slot)
     hal.critical_exit(kernel.board, state)
     hal.wake(kernel.board)
     return Status.OK, id

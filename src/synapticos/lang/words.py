@@ -6,6 +6,7 @@ What they mean is decided elsewhere: `types` makes types of annotations, the com
 from __future__ import annotations
 
 import inspect
+import operator
 import sys
 from collections.abc import Callable
 from enum import Enum
@@ -137,11 +138,14 @@ class Param(Named):
     def __mul__(self, other: Any) -> ParamExpr:
         return ParamExpr("*", self, other)
 
+    def __floordiv__(self, other: Any) -> ParamExpr:
+        return ParamExpr("//", self, other)
+
     __radd__, __rmul__ = __add__, __mul__
 
 
 class ParamExpr(Param):
-    """A sum, difference or product that contains a capacity."""
+    """A sum, difference, product or whole quotient that contains a capacity."""
 
     def __init__(self, op: str, left: Any, right: Any) -> None:
         Named.__init__(self)
@@ -149,7 +153,7 @@ class ParamExpr(Param):
 
     def value(self, params: dict[str, int]) -> int:
         left, right = (x.value(params) if isinstance(x, Param) else int(x) for x in (self.left, self.right))
-        return left + right if self.op == "+" else left - right if self.op == "-" else left * right
+        return {"+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv}[self.op](left, right)
 
 
 def param(width: Any, default: int, *, max: int | None = None, min: int = 0) -> Any:
