@@ -5,7 +5,7 @@ from typing import Any
 import typer
 import typer.main
 
-from synapticos.cli import build, calibrate, check, doctor, model, new, run, try_
+from synapticos.cli import build, calibrate, check, doctor, model, new, run, simulate, try_
 
 
 def build_command() -> Any:
@@ -22,6 +22,7 @@ def build_command() -> Any:
     app.command("build")(build.command)
     app.command("check")(check.command)
     app.command("calibrate", context_settings=extra)(calibrate.command)
+    app.command("simulate")(simulate.command)
     app.command("try")(try_.command)
     app.command("new")(new.command)
     app.add_typer(model.commands, name="model")

@@ -11,7 +11,7 @@ Made once, it boots as many apps as one likes: tables and costs are data. Times 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,7 @@ TABLES: dict[Any, list[Any]] = {
     **{table: entries[:1] for table, entries in stage_tables(set()).items()},  # no stage computes
 }
 EVENTS = 1 << 16  # that are taken at once
+LEAD = 1 << 32  # ticks of arrivals that are known ahead
 MOST: dict[str, int] = {
     "MAX_MODELS": 16, "MAX_PIPELINES": 16, "MAX_PIPELINE_STAGES": 8, "MAX_JOBS": 32, "STAGE_INPUTS": 1, "SCRATCH_DEPTH": 1,
     "PIPELINE_CONFIG_BYTES": 4, "NPU_INPUT_BYTES": 4, "NPU_OUTPUT_BYTES": 4, "LAYER_TIMES": 1, "PROFILING": 0,
@@ -109,8 +110,11 @@ class VirtualKernel:
         self.e.write(buffer._address, data)
         return buffer
 
-    def boot(self, tables: bytes, containers: bytes, inputs: Sequence[Mapping[str, Any]], *, arena_bytes: int, scratch: int = 0) -> None:
-        """Boot an app; `inputs` are the fields of the tensor that each pipeline is given. Raises KernelError if it does not start."""
+    def boot(
+        self, tables: bytes, containers: bytes, inputs: Sequence[Mapping[str, Any]], *, arena_bytes: int, scratch: int = 0, most: int = 16
+    ) -> None:  # fmt: skip
+        """Boot an app; `inputs` are the fields of the tensor that each pipeline is given, and at most `most` bytes are
+        pushed at once. Raises KernelError if it does not start."""
         self._held("arena", bytes(arena_bytes))
         held = self._held("tables", tables), self._held("containers", containers)
         status = self.e(
@@ -119,32 +123,46 @@ class VirtualKernel:
         )  # fmt: skip
         if status != Status.OK:
             raise KernelError(f"the app does not start on a virtual clock: {Status(int(status)).name}", int(status))
-        self._held("input", bytes(max([16, *(int(i["size"]) for i in inputs)])))
+        self._held("input", bytes(max([most, *(int(i["size"]) for i in inputs)])))
         self._held("sources", b"".join(
             lang.pack(sim.Source, pipe=self.e(rows.app_pipeline, self.kernel, n), tensor=lang.pack(Tensor, **{"ndim": 1, **given}))
             for n, given in enumerate(inputs)
         ))  # fmt: skip
 
-    def run(self, arrivals: np.ndarray, until: int, *, record: int = 0, idle: int = 0) -> Iterator[np.ndarray]:
-        """From now on for `until` ticks: the events, piece by piece (one empty piece if none are recorded).
+    def run(
+        self, arrivals: np.ndarray | Iterable[tuple[np.ndarray, int]], until: int, *, record: int = 0, idle: int = 0,
+        steps: tuple[int, int] | None = None,
+    ) -> Iterator[np.ndarray]:  # fmt: skip
+        """From now on for `until` ticks: the events, piece by piece (empty ones if none are recorded).
 
-        `arrivals` are records of ARRIVAL in order of time; `idle` is how long a poll takes that finds nothing.
+        `arrivals` are records of ARRIVAL in order of time: all of them, or pieces, each with the time up to which nothing
+        else comes (at least 2 * LEAD after the one before). `idle` is how long a poll takes that finds nothing. Steps are
+        recorded from `steps[0]` to `steps[1]`.
         """
-        e = self.e
-        self._held("arrivals", np.ascontiguousarray(arrivals).tobytes())
-        e(sim.simulate_begin, self.kernel, self.sim, until, record, len(arrivals), EVENTS, idle)
-        if self._call is None:
-            given = (self.kernel, self.sim, self._kept["sources"], self._kept["input"], self._kept["arrivals"], self._events)
-            self._call = e.prepare(sim.simulate, *given)
-            e.interrupt(int(sim.LINE), sim.simulate_interrupt, *given)
-        stop = sim.Stop.FULL
-        while stop == sim.Stop.FULL:
+        e, state = self.e, self.sim
+        e(sim.simulate_begin, self.kernel, state, until, record, EVENTS, idle)
+        state.lead = LEAD
+        if steps is not None:
+            state.steps_from, state.steps_until = steps
+        pieces = iter([(arrivals, until)] if isinstance(arrivals, np.ndarray) else arrivals)
+        left = np.zeros(0, ARRIVAL)
+        stop = sim.Stop.MORE
+        while stop != sim.Stop.DONE:
+            if stop == sim.Stop.MORE:
+                more, state.known = next(pieces)
+                left = np.concatenate([left[state.next :], more])
+                self._held("arrivals", left.tobytes())
+                state.next, state.arrivals = 0, len(left)
+            if self._call is None:
+                given = (self.kernel, state, self._kept["sources"], self._kept["input"], self._kept["arrivals"], self._events)
+                self._call = e.prepare(sim.simulate, *given)
+                e.interrupt(int(sim.LINE), sim.simulate_interrupt, *given)
             stop = self._call()
-            if self.sim.lost:
-                raise KernelError(f"{self.sim.lost} events came at once, more than there is room for", int(Status.NOMEM))
+            if state.lost:
+                raise KernelError(f"{state.lost} events came at once, more than there is room for", int(Status.NOMEM))
             if stop == sim.Stop.STUCK:
                 raise KernelError("a job waits for somebody who is not there", int(Status.BUSY))
-            yield np.frombuffer(e.read(self._events._address, self.sim.used * EVENT.itemsize), EVENT)
+            yield np.frombuffer(e.read(self._events._address, state.used * EVENT.itemsize), EVENT)
 
     def figures(self) -> np.ndarray:
         """Of each pipeline, since the run began: records as kernel.simulate.Figures."""

@@ -10,9 +10,11 @@ Nothing here is part of a firmware.
 
 from synapticos.lang import *
 from synapticos.kernel import hal
-from synapticos.kernel.capacity import MAX_JOBS, MAX_PIPELINES
+from synapticos.kernel.capacity import DEADLINES, MAX_JOBS, MAX_PIPELINES, RELEASES
 from synapticos.kernel.clock import Clock
-from synapticos.kernel.job import Job, JobState, job_finished
+from synapticos.kernel.due import due_ticks
+from synapticos.kernel.feed import source_push
+from synapticos.kernel.job import Job, JobState, Timed, job_finished
 from synapticos.kernel.kernel import Kernel
 from synapticos.kernel.sched import Poll, find_slot, infer_abort, infer_cancel, infer_detach, infer_post, kernel_poll
 from synapticos.kernel.status import Status
@@ -32,6 +34,7 @@ class Comes(u8, Enum):
     CANCEL = 1  # the newest job of pipeline `target` is cancelled
     ABORT = 2  # it is aborted
     TAX = 3  # an interrupt that takes `value` ticks
+    PUSH = 4  # `value` bytes come from source `target`
 
 
 class Happens(u8, Enum):
@@ -39,7 +42,7 @@ class Happens(u8, Enum):
 
     RELEASED = 0
     REFUSED = 1  # `value`: the status, two's complement
-    STEP = 2  # `value`: the ticks it took until `at`
+    STEP = 2  # `value`: the ticks it took, interrupts included
     ENDED = 3  # `value`: the status, two's complement
     ANSWERED = 4  # a cancel or an abort: `value` is the status
 
@@ -49,6 +52,7 @@ class Stop(u8, Enum):
 
     DONE = 0  # the time is over
     FULL = 1  # the events want to be taken
+    MORE = 3  # it is not known any more what comes next
     STUCK = 2  # a job waits for somebody who is not there
 
 
@@ -64,6 +68,7 @@ class Arrival:
 @struct
 class Event:
     at: u64
+    began: u64  # of a step: when; of an end: the job's release
     job: u32
     value: u32
     kind: u8
@@ -108,13 +113,20 @@ class Figures:
     done: u32
     late: u32  # missed their deadline
     failed: u32
+    expired: u32  # ended by their policy, or not begun
     cancelled: u32
+    reserved: u32
 
 
 @struct
 class Simulation:
     clock: Clock
     until: u64
+    known: u64  # what comes before then is all in the arrivals
+    lead: u64  # ticks before that at which to ask for more
+    offset: u64  # the kernel's clock when the simulation began
+    steps_from: u64  # steps are recorded from then
+    steps_until: u64
     busy: u64  # ticks in which something ran
     steps: u64
     idle: u32  # ticks of a poll that finds nothing; the last one begins just before something comes
@@ -136,15 +148,24 @@ SOURCE_BYTES = sizeof(Source)
 
 
 @fn
-def simulate_begin(kernel: Kernel, sim: Simulation, until: u64, record: u32, arrivals: u32, room: u32, idle: u32) -> None:
-    """Time begins now."""
+def simulate_begin(kernel: Kernel, sim: Simulation, until: u64, record: u32, room: u32, idle: u32) -> None:
+    """Time begins, nothing comes, and all that happens is to be recorded as `record` says. Directly after boot."""
     fill(view(u8, sim), 0, sizeof(Simulation))
-    now = hal.ticks(kernel.board)
     rate = hal.tick_rate(kernel.board)
+    if RELEASES != 0:
+        # Phases count from the first microsecond on, which shall be our 0.
+        first = kernel.clock.of_us(1)
+        hal.spend(kernel.board, u32(first))
+    now = hal.ticks(kernel.board)
     sim.clock.start(now, rate)
     sim.until = until
+    sim.known = until
+    sim.steps_until = until
     sim.record = record
-    sim.arrivals = arrivals
+    kernel.clock.update(now)
+    sim.offset = kernel.clock.ticks
+    for slot in range(MAX_JOBS):
+        sim.seen[slot].id = kernel.jobs[slot].id
     sim.room = room
     sim.idle = idle
 
@@ -158,13 +179,14 @@ def look(kernel: Kernel, sim: Simulation) -> u64:
 
 
 @fn
-def add_event(sim: Simulation, events: Ptr[u8], kind: Happens, job: u32, value: u32, slot: u32, seen: Seen | None) -> None:
+def add_event(sim: Simulation, events: Ptr[u8], kind: Happens, job: u32, value: u32, slot: u32, seen: Seen | None, began: u64) -> None:
     if sim.used == sim.room:
         sim.lost += 1
         return
     event = view(Event, events[sim.used * EVENT_BYTES :])
     sim.used += 1
     event.at = sim.clock.ticks
+    event.began = began
     event.job = job
     event.value = value
     event.kind = u8(kind)
@@ -181,11 +203,16 @@ def add_event(sim: Simulation, events: Ptr[u8], kind: Happens, job: u32, value: 
 
 
 @fn
-def see_new(sim: Simulation, events: Ptr[u8], job: Job, slot: u32) -> None:
-    """A job that was not there before, released now."""
+def see_new(kernel: Kernel, sim: Simulation, events: Ptr[u8], job: Job, slot: u32) -> None:
+    """A job that was not there before: submitted now, or released by the kernel itself a while ago."""
     seen = sim.seen[slot]
     seen.id = job.id
     seen.released = sim.clock.ticks
+    if DEADLINES != 0 and job.timed != Timed.COUNTER:
+        released = job.release
+        if job.timed == Timed.GIVEN:
+            released = kernel.clock.of_us(released)
+        seen.released = released - min(released, sim.offset)
     seen.pipeline = job.pipeline
     seen.stage = 0
     seen.step = 0
@@ -193,7 +220,7 @@ def see_new(sim: Simulation, events: Ptr[u8], job: Job, slot: u32) -> None:
     seen.open = True
     sim.figures[job.pipeline].released += 1
     if sim.record & RECORD_JOBS != 0:
-        add_event(sim, events, Happens.RELEASED, job.id, 0, slot, seen)
+        add_event(sim, events, Happens.RELEASED, job.id, 0, slot, seen, seen.released)
 
 
 @fn
@@ -214,23 +241,34 @@ def see_end(sim: Simulation, events: Ptr[u8], job: Job, slot: u32) -> None:
         figures.done += 1
     elif status == Status.CANCELED:
         figures.cancelled += 1
+    elif status == Status.TIMEDOUT:
+        figures.expired += 1
     else:
         figures.failed += 1
     if sim.record & RECORD_JOBS != 0:
-        add_event(sim, events, Happens.ENDED, seen.id, wrap(u32, i32(status)), slot, seen)
+        add_event(sim, events, Happens.ENDED, seen.id, wrap(u32, i32(status)), slot, seen, seen.released)
 
 
 @fn
-def see_all(kernel: Kernel, sim: Simulation, events: Ptr[u8]) -> None:
-    """Which jobs have come, gone on and ended since the last look?"""
+def see_begun(kernel: Kernel, sim: Simulation, events: Ptr[u8]) -> None:
+    """Which jobs have come since the last look? Some may have ended as well."""
+    for slot in range(MAX_JOBS):
+        job = kernel.jobs[slot]
+        if job.id != sim.seen[slot].id and job.state != JobState.CLAIMED:
+            if sim.seen[slot].open:
+                see_end(sim, events, job, slot)
+            see_new(kernel, sim, events, job, slot)
+
+
+@fn
+def see_ended(kernel: Kernel, sim: Simulation, events: Ptr[u8]) -> None:
+    """Which jobs have ended since the last look, and where are the others now?"""
     for slot in range(MAX_JOBS):
         job = kernel.jobs[slot]
         seen = sim.seen[slot]
-        if seen.open and (job.id != seen.id or job.state == JobState.FREE or job_finished(job)):
-            see_end(sim, events, job, slot)
-        if job.id != seen.id and job.state != JobState.FREE and job.state != JobState.CLAIMED:
-            see_new(sim, events, job, slot)
         if seen.open:
+            if job.state == JobState.FREE or job_finished(job):
+                see_end(sim, events, job, slot)
             seen.stage = job.stage
             seen.step = job.step
             seen.row = job.row
@@ -243,14 +281,14 @@ def submit(kernel: Kernel, sim: Simulation, events: Ptr[u8], target: u32, source
     if status != Status.OK:
         sim.figures[target].refused += 1
         if sim.record & RECORD_JOBS != 0:
-            add_event(sim, events, Happens.REFUSED, target, wrap(u32, i32(status)), 0, None)
+            add_event(sim, events, Happens.REFUSED, target, wrap(u32, i32(status)), 0, None, sim.clock.ticks)
         return
     sim.newest[target] = id
     slot = find_slot(kernel, id)
     if slot != MAX_JOBS:
         if sim.seen[slot].open:
                     see_end(sim, events, kernel.jobs[slot], slot)
-        see_new(sim, events, kernel.jobs[slot], slot)
+        see_new(kernel, sim, events, kernel.jobs[slot], slot)
     ignore(infer_detach(kernel, id))
 
 
@@ -268,10 +306,14 @@ def simulate_interrupt(kernel: Kernel, sim: Simulation, sources: Ptr[u8], input:
                 submit(kernel, sim, events, arrival.target, sources, input)
             case 1:
                 cancelled = infer_cancel(kernel, sim.newest[arrival.target])
-                add_event(sim, events, Happens.ANSWERED, sim.newest[arrival.target], wrap(u32, i32(cancelled)), 0, None)
+                add_event(sim, events, Happens.ANSWERED, sim.newest[arrival.target], wrap(u32, i32(cancelled)), 0, None, sim.clock.ticks)
             case 2:
                 aborted = infer_abort(kernel, sim.newest[arrival.target])
-                add_event(sim, events, Happens.ANSWERED, sim.newest[arrival.target], wrap(u32, i32(aborted)), 0, None)
+                add_event(sim, events, Happens.ANSWERED, sim.newest[arrival.target], wrap(u32, i32(aborted)), 0, None, sim.clock.ticks)
+            case 4:
+                pushed = source_push(kernel, arrival.target, input, arrival.value)
+                if pushed != Status.OK:
+                    add_event(sim, events, Happens.REFUSED, arrival.target, wrap(u32, i32(pushed)), 0, None, sim.clock.ticks)
             case _:
                 hal.spend(kernel.board, arrival.value)
                 now = look(kernel, sim)
@@ -301,6 +343,8 @@ def rest(kernel: Kernel, sim: Simulation, arrivals: Ptr[u8]) -> None:
     wait: u64 = 0
     if target > now:
         wait = min(target - now, LONGEST)
+    due = due_ticks(kernel)
+    wait = min(wait, due - min(due, kernel.clock.ticks))
     if sim.idle != 0 and wait != 0:
         if wait > 1:
             hal.spend(kernel.board, u32(wait - 1))
@@ -311,7 +355,8 @@ def rest(kernel: Kernel, sim: Simulation, arrivals: Ptr[u8]) -> None:
 
 @fn
 def simulate(kernel: Kernel, sim: Simulation, sources: Ptr[u8], input: Ptr[u8], arrivals: Ptr[u8], events: Ptr[u8]) -> Stop:
-    """Go on until the time is over, or the events want to be taken: from the start of their list, `sim.used`.
+    """Go on until the time is over, the events want to be taken (from the start of their list, `sim.used`), or arrivals
+    are wanted: all that have not come, from `sim.next` on, and what comes after `sim.known`.
 
     `sources` has a Source for each pipeline, `input` memory for the largest of their tensors. Before the first call
     the board's interrupt LINE is made `simulate_interrupt` with the same arguments.
@@ -321,20 +366,23 @@ def simulate(kernel: Kernel, sim: Simulation, sources: Ptr[u8], input: Ptr[u8], 
     while now < sim.until:
         if sim.room - sim.used < LEAST_ROOM:
             return Stop.FULL
+        if sim.known < sim.until and now + sim.lead >= sim.known:
+            return Stop.MORE
         arm(kernel, sim, arrivals)
         hal.spend(kernel.board, 0)
         now = look(kernel, sim)
         began = now
         answer, id = kernel_poll(kernel)
+        now = look(kernel, sim)
+        see_begun(kernel, sim, events)
         if answer == Poll.RAN:
-            now = look(kernel, sim)
             sim.busy += now - began
             sim.steps += 1
-            if sim.record & RECORD_STEPS != 0:
-                add_step(sim, events, id, now - began)
+            if sim.record & RECORD_STEPS != 0 and began >= sim.steps_from and began < sim.steps_until:
+                add_step(sim, events, id, began)
         elif answer == Poll.HOST:
             return Stop.STUCK
-        see_all(kernel, sim, events)
+        see_ended(kernel, sim, events)
         if answer != Poll.RAN:
             rest(kernel, sim, arrivals)
             now = look(kernel, sim)
@@ -346,10 +394,10 @@ def simulate(kernel: Kernel, sim: Simulation, sources: Ptr[u8], input: Ptr[u8], 
 
 
 @fn
-def add_step(sim: Simulation, events: Ptr[u8], id: u32, ticks: u64) -> None:
+def add_step(sim: Simulation, events: Ptr[u8], id: u32, began: u64) -> None:
     """The step that a poll has run, from what was seen of its job before."""
     for slot in range(MAX_JOBS):
         seen = sim.seen[slot]
         if seen.id == id and seen.open:
-            add_event(sim, events, Happens.STEP, id, sat(u32, ticks), slot, seen)
+            add_event(sim, events, Happens.STEP, id, sat(u32, sim.clock.ticks - began), slot, seen, began)
             return

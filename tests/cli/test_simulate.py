@@ -1,0 +1,96 @@
+"""`syn simulate`: what it prints and writes, how it ends, and that bad input is one line."""
+
+import json
+import shutil
+import xml.etree.ElementTree as xml
+from pathlib import Path
+
+import pytest
+from synapticos import toolchain
+from synapticos.analysis.tasks import MS, US, Step, Task, TaskSet
+from synapticos.cli import invoke
+
+SINE = Path(__file__).parents[2] / "examples" / "hello_world" / "sine.tflite"
+APP = """
+import synapticos as syn
+app = syn.App("pair")
+angles = app.frames("angles", (1, 1), "int8", every=10 * syn.ms)
+wave = app.pipeline("wave", angles).model(app.model("sine.tflite")).dequantize()
+app.job(wave, on=angles, priority=syn.REALTIME, deadline=DEADLINE, jitter=500)
+"""
+pytestmark = pytest.mark.skipif(not toolchain.find_all("host"), reason="no compiler for this machine")
+
+
+@pytest.fixture
+def syn(capfd):
+    """Run a command in this process: status, stdout, stderr."""
+
+    def run(*arguments):
+        status = invoke([str(a) for a in arguments])
+        got = capfd.readouterr()
+        return status, got.out, got.err
+
+    return run
+
+
+@pytest.fixture
+def app(tmp_path):
+    """An app and what `syn check --json` would say of its times."""
+    shutil.copy(SINE, tmp_path)
+    (tmp_path / "app.py").write_text(APP.replace("DEADLINE", "5 * syn.ms"))
+    (tmp_path / "late.py").write_text(APP.replace("DEADLINE", "900"))
+    tasks = TaskSet((Task("wave", 2, tuple(Step(n * US) for n in (300, 200, 400, 100)), 10 * MS, 5 * MS),), name="pair")
+    places = [{"stage": 0, "layer": i} for i in range(3)] + [{"stage": 1, "layer": None}]
+    (tmp_path / "check.json").write_text(json.dumps({"board": "mps2-an521", "tasks": tasks.to_json(), "jobs": [{"job": "wave", "steps": places}]}))
+    return tmp_path
+
+
+def test_an_hour_is_told_in_a_table_and_as_json(syn, app):
+    status, out, err = syn("simulate", app / "app.py", "--check", app / "check.json")
+    assert status == 0 and "pair on mps2-an521, 3600 s, load 10.0%, 0 pre-emptions" in out and "times real time" in err
+    assert [line.split() for line in out.splitlines() if line.startswith("  wave")][0][:7] == ["wave", "360,000", "360,000", "0", "0", "0", "0"]
+    status, out, _ = syn("simulate", app / "app.py", "--check", app / "check.json", "--for", "2s", "--json")
+    told = json.loads(out)
+    assert status == 0 and told["good"] and told["seconds"] == 2 and 1 * MS <= told["jobs"][0]["worst_ns"] < 1 * MS + US
+
+
+def test_what_is_late_ends_with_1_and_is_drawn(syn, app):
+    status, out, _ = syn(
+        "simulate", app / "late.py", "--check", app / "check.json", "--for", "1s", "--draw", app / "t.svg", "--trace", app / "t.json"
+    )  # fmt: skip
+    assert status == 1 and "the first miss is of a job released at 0.000" in out
+    assert "missed" in (app / "t.svg").read_text() and xml.parse(app / "t.svg")
+    assert any(e["ph"] == "X" and e["name"] == "dequantize" for e in json.loads((app / "t.json").read_text())["traceEvents"])
+
+
+def test_a_record_gives_the_same_events(syn, app):
+    given = ("simulate", app / "app.py", "--check", app / "check.json", "--json")
+    _, out, _ = syn(*given, "--for", "3s", "--seed", "8", "--record", app / "r.json")
+    _, again, _ = syn(*given, "--replay", app / "r.json")
+    one, two = json.loads(out), json.loads(again)
+    assert one["digest"] == two["digest"] and one["jobs"] == two["jobs"] and two["seed"] is None
+
+
+@pytest.mark.parametrize(("arguments", "why"), [
+    (["--for", "1 day"], "a time like 1h"),
+    (["--rate", "wave"], "NAME=EVERY"),
+    (["--rate", "wave=1000"], "no source and no job that somebody submits"),
+    (["--draw", "t.png"], "is written as SVG"),
+    (["--trace", "no/folder/t.json"], "there is no folder"),
+    (["--check", "check.json", "--mhz", "5"], "leave --mhz"),
+    (["--replay", "check.json", "--seed", "3"], "leave --rate and --seed out"),
+    (["--replay", "check.json"], "is no record of arrivals"),
+    (["--check", "app.py"], "is not what syn check --json prints"),
+    (["--for", "1s", "--from", "2s", "--draw", "t.svg"], "ends before"),
+])  # fmt: skip
+def test_bad_input_is_one_line(syn, app, monkeypatch, arguments, why):
+    monkeypatch.chdir(app)
+    if "--check" not in arguments:
+        arguments = ["--check", "check.json", *arguments]
+    status, out, err = syn("simulate", "app.py", *arguments)
+    assert status == 2 and why in err and err.count("\n") == 1 and err.startswith("syn: ") and not out, err
+
+
+def test_the_help_has_an_example(syn):
+    status, out, _ = syn("simulate", "--help")
+    assert status == 0 and "syn simulate app.py --for 1h" in out
