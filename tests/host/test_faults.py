@@ -61,6 +61,8 @@ def run(where, app):
         return run_on_host(app, {}, engine="checked")
     if where == "checks":
         return run_on_host(app, {}, checks=True)
+    if where == "native":
+        return run_on_host(app, {})
     if where == "cortex-m":
         return run_on_host(app, {}, engine="cortex-m")
     name, emulator = where.split("/")
@@ -94,12 +96,14 @@ def test_a_stage_that_goes_wrong_fails_its_job_and_no_other(where, tmp_path):
     assert long_.status in (Status.FBIG, Status.INVAL) and refuse.status == Status.IO
 
 
-@pytest.mark.parametrize("where", [w for w in EVERYWHERE if "/" in w])
+@pytest.mark.parametrize("where", [*EVERYWHERE, "native"])
 def test_a_stage_that_never_ends_is_dropped_by_its_watchdog(where, tmp_path):
-    report = run(where, make_app([SPIN, 5, SPIN], tmp_path, watchdog=20 * syn.ms))
+    limit = 1 if where == "checked" else 20
+    report = run(where, make_app([SPIN, 5, SPIN], tmp_path, watchdog=limit * syn.ms))
     assert [(f.frame, f.status) for f in report.failures] == [(0, Status.TIMEDOUT), (2, Status.TIMEDOUT)]
-    assert "took longer than the 20 ms that it may" in report.failures[0].text
-    assert report.failures[0].line in range(line_of("SPIN"), line_of("SPIN") + 2)
+    assert f"took longer than the {limit} ms that it may" in report.failures[0].text
+    line = line_of("SPIN") if where not in ("checks", "native") else fragile.function.line  # there only the function is known
+    assert report.failures[0].line in range(line, line + 2)
     assert len(report.results) == 4
 
 

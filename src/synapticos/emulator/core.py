@@ -242,7 +242,7 @@ class Core:
                 end, pc = self._ran + self.word("bare_guard_limit_us") * 1000 // bare.INSTRUCTION_NS, pc + 2
             elif error == unit.OK and self._ran - last >= slice_:
                 if self._ran >= end and self._guarded():
-                    pc = self._drop(LATE, pc)
+                    pc, end = self._drop(LATE, pc), NO_END
                 elif self._ran >= self.limit:
                     raise self._fault(f"no end after {self._ran} instructions", pc, None)
             else:
@@ -251,6 +251,7 @@ class Core:
                 except (Fault, Panic) as broken:
                     if not self._guarded():
                         raise
+                    end = NO_END
                     if isinstance(broken, Panic):
                         pc = self._drop(CHECK, file=broken.file_id, line=broken.line)
                     else:

@@ -71,7 +71,7 @@ def blame(
         }[kind]
         text = text if kind == FaultKind.LATE else f"did what it may not: {text}"
         place = None
-        if kind == FaultKind.CHECK and fault["line"]:
+        if kind != FaultKind.PROCESSOR and fault["line"]:
             file, line = files(int(fault["file"])), int(fault["line"])
             text += f", at {file}:{line}"
         elif elf is not None and fault["pc"]:

@@ -6,6 +6,8 @@ of a folder. They answer alike, so a test does not care which one it has.
 
 from __future__ import annotations
 
+import ctypes
+import sys
 import threading
 import time
 from pathlib import Path
@@ -14,7 +16,8 @@ from typing import Any
 from synapticos.boards.board import HERE
 
 NOENT, IO, BUSY, INPROGRESS = -2, -5, -16, -119  # of kernel/status.py, which is above this folder
-CHECK = 2  # of kernel/job.py's FaultKind
+CHECK, LATE = 2, 3  # of kernel/job.py's FaultKind
+SLOWER = 1000  # how many times longer than compiled code a guarded call may take on the checked engine
 TICK_RATE = 1_000_000
 LINES = 4  # interrupts that devices which are not there can make
 SOURCES: tuple[Path, ...] = (HERE / "host" / "hal.c",)
@@ -64,6 +67,36 @@ def _name(pointer: Any) -> str:
     if end < 0:
         raise IndexError("a file's name does not end in 0")
     return text[:end].decode("utf-8", "surrogateescape")
+
+
+class TooLate(Exception):
+    """Raised in a guarded call of the checked engine that takes too long."""
+
+
+def within(seconds: float, work: Any, block: Any) -> None:
+    """`work(block)`. Raises TooLate in it, at whatever line it is, once it has taken so many seconds."""
+    thread, guard = threading.get_ident(), threading.Lock()
+    done = fired = False
+
+    def fire() -> None:
+        nonlocal fired
+        with guard:
+            if not done:
+                fired = True
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(TooLate))
+
+    timer = threading.Timer(seconds, fire)
+    timer.daemon = True
+    timer.start()
+    try:
+        work(block)
+    finally:
+        with guard:
+            done = True
+        timer.cancel()
+        while fired:  # it comes at one of the next lines, if it has not yet
+            if isinstance(sys.exc_info()[1], TooLate):
+                break
 
 
 def nowhere(error: Exception) -> tuple[int, int]:
@@ -148,14 +181,18 @@ class HostBoard:
     def guard_run(self, board: int, work: Any, block: Any, n: int, limit_us: int, fault: Any) -> int:
         before = self._depth
         try:
-            work(block)
+            if limit_us == 0:
+                work(block)
+            else:
+                within(limit_us * SLOWER / 1e6, work, block)
         except Exception as error:
+            kind = LATE if isinstance(error, TooLate) else CHECK
             file, line = self.place_of(error)
             while self._depth > before:
                 self.critical_exit(board, 0)
-            for i, word in enumerate((CHECK, 0, 0, 0, 0, file, line)):
+            for i, word in enumerate((kind, 0, 0, 0, 0, file, line)):
                 fault.v[fault.at + i] = word
-            return CHECK
+            return kind
         return 0
 
     def argument(self, board: int, buffer: Any, n: int) -> int:

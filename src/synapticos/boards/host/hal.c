@@ -8,7 +8,16 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#ifdef __linux__
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#ifndef sigev_notify_thread_id
+#define sigev_notify_thread_id _sigev_un._tid
+#endif
+#endif
 
+enum { PANICKED = 1, EXITED = 2 }; /* how a call was left; FAULT_LATE is the third way */
 enum { HOST_BOARDS = 64, CONSOLE = 1 << 16, TEXT = 1024, TICK_RATE = 1000000 };
 
 typedef struct {
@@ -62,13 +71,18 @@ static host_board *get(uint32_t board) {
     return &boards[board % HOST_BOARDS];
 }
 
+/* Locks that this thread holds: it is not thrown out of its call meanwhile. */
+static __thread volatile uint32_t holding;
+
 static void lock(host_board *b) {
+    holding++;
     while (__atomic_exchange_n(&b->lock, 1, __ATOMIC_ACQUIRE) != 0)
         ;
 }
 
 static void unlock(host_board *b) {
     __atomic_store_n(&b->lock, 0, __ATOMIC_RELEASE);
+    holding--;
 }
 
 /* A free board, as after a reset; -1 if there is none. */
@@ -168,14 +182,14 @@ static void leave(int32_t why, uint32_t first, uint32_t second) {
 }
 
 void syn_panic(uint32_t file, uint32_t line) {
-    leave(1, file, line);
+    leave(PANICKED, file, line);
 }
 
 /* What the kernel calls -------------------------------------------------------------------------------------------- */
 
 void hal_exit(uint32_t board, int32_t code) {
     (void)board;
-    leave(2, (uint32_t)code, 0);
+    leave(EXITED, (uint32_t)code, 0);
 }
 
 uint32_t hal_ticks(uint32_t board) {
@@ -270,13 +284,75 @@ void hal_interrupt_at(uint32_t board, uint32_t line, uint32_t ticks) {
     virtual_at(get(board)->lines, line, ticks);
 }
 
-/* Only what the program's own checks find is caught here: a processor's fault ends the process. */
+/* Guarded calls: what the program's own checks find ends them, and a timer of this thread's processor time. A
+   processor's fault ends the process, as it does anywhere on the host. */
 void hal_guard_open(uint32_t board, uint8_t *at, uint32_t n, bool write) {
     (void)board, (void)at, (void)n, (void)write;
 }
 
+#ifdef __linux__
+static int32_t late_signal; /* this library's own; 0: not chosen yet, -1: none was free */
+static __thread way_out *volatile watched; /* the guarded call whose time is measured */
+static __thread int watch;
+
+/* Sent to the thread that computes too long, wherever it is. The timer sends it again if this is no time to leave. */
+static void late(int number, siginfo_t *info, void *context) {
+    (void)number, (void)info, (void)context;
+    if (watched == NULL || watched != out || holding != 0)
+        return;
+    watched = NULL;
+    out->why = FAULT_LATE;
+    __builtin_longjmp(out->jump, 1);
+}
+
+/* The first real-time signal that nobody handles becomes ours; it may come again while its handler is left by a jump. */
+static int32_t choose_signal(void) {
+    static uint32_t choosing;
+    while (__atomic_exchange_n(&choosing, 1, __ATOMIC_ACQUIRE) != 0)
+        ;
+    struct sigaction found, mine;
+    memset(&mine, 0, sizeof mine);
+    mine.sa_sigaction = late;
+    mine.sa_flags = SA_SIGINFO | SA_NODEFER | SA_RESTART;
+    for (int32_t n = SIGRTMAX - 1; late_signal == 0 && n > SIGRTMIN; n--)
+        if (sigaction(n, NULL, &found) == 0 && found.sa_handler == SIG_DFL && sigaction(n, &mine, NULL) == 0)
+            late_signal = n;
+    if (late_signal == 0)
+        late_signal = -1;
+    __atomic_store_n(&choosing, 0, __ATOMIC_RELEASE);
+    return late_signal;
+}
+
+static void watch_begin(way_out *call, uint32_t limit_us, volatile bool *begun) {
+    int32_t number = late_signal != 0 ? late_signal : choose_signal();
+    struct sigevent event;
+    memset(&event, 0, sizeof event);
+    event.sigev_notify = SIGEV_THREAD_ID;
+    event.sigev_signo = number;
+    event.sigev_notify_thread_id = (pid_t)syscall(SYS_gettid);
+    if (number < 0 || syscall(SYS_timer_create, CLOCK_THREAD_CPUTIME_ID, &event, &watch) != 0)
+        return;
+    struct itimerspec time = {{0, 1000000}, {(time_t)(limit_us / 1000000), (long)(limit_us % 1000000) * 1000}};
+    *begun = true;
+    watched = call;
+    syscall(SYS_timer_settime, watch, 0, &time, NULL);
+}
+
+static void watch_end(void) {
+    watched = NULL;
+    syscall(SYS_timer_delete, watch);
+}
+#else
+static void watch_begin(way_out *call, uint32_t limit_us, volatile bool *begun) {
+    (void)call, (void)limit_us, (void)begun;
+}
+
+static void watch_end(void) {
+}
+#endif
+
 uint32_t hal_guard_run(uint32_t board, void (*work)(uint8_t *), uint8_t *block, uint32_t n, uint32_t limit_us, uint32_t *fault) {
-    (void)n, (void)limit_us;
+    (void)n;
     way_out *before = out;
     uint32_t told[2] = {0, 0};
     way_out mine;
@@ -286,41 +362,29 @@ uint32_t hal_guard_run(uint32_t board, void (*work)(uint8_t *), uint8_t *block, 
     mine.why = 0;
     mine.board = before != NULL ? before->board : board;
     out = &mine;
-    if (__builtin_setjmp(mine.jump) == 0)
+    volatile bool timed = false;
+    if (__builtin_setjmp(mine.jump) == 0) {
+        if (limit_us != 0)
+            watch_begin(&mine, limit_us, &timed);
         work(block);
+    }
+    if (timed)
+        watch_end();
     int32_t why = out->why;
     out = before;
-    if (why == 2)
-        leave(2, told[0], 0);
-    if (why != 0) {
-        if (__atomic_load_n(&b->owner, __ATOMIC_RELAXED) == me())
-            __atomic_store_n(&b->owner, owner == me() ? owner : NULL, __ATOMIC_RELEASE);
-        for (uint32_t i = 0; i < FAULT_WORDS; i++)
-            fault[i] = 0;
-        fault[FAULT_KIND] = FAULT_CHECK;
-        fault[FAULT_FILE] = told[0];
-        fault[FAULT_LINE] = told[1];
-        return FAULT_CHECK;
-    }
-    return FAULT_NONE;
-}
-
-int32_t hal_npu_start(uint32_t board, uint32_t ticket, uint32_t ticks, const uint8_t *work, uint32_t n) {
-    (void)work, (void)n;
-    return counting_start(&get(board)->npu, hal_ticks(board), ticket, ticks);
-}
-
-int32_t hal_npu_status(uint32_t board, uint32_t ticket) {
-    return counting_status(&get(board)->npu, hal_ticks(board), ticket);
-}
-
-void hal_npu_reset(uint32_t board) {
-    get(board)->npu.started = 0;
-}
-
-bool hal_npu_counts(uint32_t board) {
-    (void)board;
-    return true;
+    if (why == EXITED)
+        leave(EXITED, told[0], 0);
+    if (why == FAULT_NONE)
+        return FAULT_NONE;
+    if (__atomic_load_n(&b->owner, __ATOMIC_RELAXED) == me())
+        __atomic_store_n(&b->owner, owner == me() ? owner : NULL, __ATOMIC_RELEASE);
+    for (uint32_t i = 0; i < FAULT_WORDS; i++)
+        fault[i] = 0;
+    uint32_t kind = why == FAULT_LATE ? FAULT_LATE : FAULT_CHECK;
+    fault[FAULT_KIND] = kind;
+    fault[FAULT_FILE] = told[0];
+    fault[FAULT_LINE] = told[1];
+    return kind;
 }
 
 uint32_t hal_argument(uint32_t board, uint8_t *buffer, uint32_t n) {
