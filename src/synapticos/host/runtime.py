@@ -152,6 +152,7 @@ class Runtime:
         self._locks()
         # The native kernel takes calls from any thread; an interpreted one is called by one at a time.
         self._calls: Any = contextlib.nullcontext() if engine == "native" else self._taking
+        self._lending: Any = contextlib.nullcontext if engine == "native" else self._engine.lending
         self._jobs: dict[int, Job] = {}
         self._closed = False
         try:
@@ -318,7 +319,7 @@ class Runtime:
         array = _input(data, lane.spec, found.name) if found.together is None else _inputs(data, found.together, found.name)
         results, memory = _results(found.outputs, out, found.name)
         e = self._engine
-        with self._taking:
+        with self._taking, self._lending():
             if self._closed:
                 self._over()
             params = lane.params
@@ -460,7 +461,7 @@ class Runtime:
 
     def _end(self, job: Job, told: int, freed: bool) -> None:
         """A job has ended, as `job_told` says: its results or error, its slot unless that is free, and who wants to hear of it."""
-        with self._taking:
+        with self._taking, self._lending():
             if job._status is not None:
                 return
             code = told >> 8 & 0xFF
@@ -547,7 +548,10 @@ class Runtime:
 
     def _host_stage(self, number: int) -> None:
         """Run the NumPy stage that job `number` wants, and post what it made."""
-        e = self._engine
+        with self._lending():
+            self._run_host_stage(self._engine, number)
+
+    def _run_host_stage(self, e: Any, number: int) -> None:
         call = e.new(StageCall)
         status, which = e(sched.stage_take, self.kernel, number, call)
         if Status(int(status)) != Status.OK:
