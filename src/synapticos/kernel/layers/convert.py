@@ -43,7 +43,7 @@ class ConvertParams:
 CONVERT_PARAMS_BYTES: Final[u32] = sizeof(ConvertParams)
 
 
-@fn(nan=True, pure=True)
+@fn(pure=True)
 def convert_integer(dtype: u8) -> bool:
     """Whether a type is an integer of at most 32 bits."""
     if dtype == DTYPE_INT8 or dtype == DTYPE_UINT8 or dtype == DTYPE_INT16:
@@ -51,7 +51,7 @@ def convert_integer(dtype: u8) -> bool:
     return dtype == DTYPE_INT32 or dtype == DTYPE_UINT32
 
 
-@fn(nan=True)
+@fn
 def convert_operands_fit(check: LayerCheck) -> bool:
     """Whether both operands have the size and the types that the parameters say."""
     if not takes(check, 1, CONVERT_PARAMS_BYTES, 0):
@@ -63,7 +63,7 @@ def convert_operands_fit(check: LayerCheck) -> bool:
     return apart(check, p.from_type == p.to_type)
 
 
-@fn(nan=True, pure=True)
+@fn(pure=True)
 def zero_is_sound(dtype: u8, zero: i32) -> bool:
     """Whether a zero point is so small that a difference with it stays an i32."""
     if dtype == DTYPE_INT32 or dtype == DTYPE_UINT32:
@@ -71,7 +71,7 @@ def zero_is_sound(dtype: u8, zero: i32) -> bool:
     return zero >= -32768 and zero <= 32767
 
 
-@fn(nan=True, pure=True)
+@fn(pure=True)
 def limits_are_sound(dtype: u8, low: i32, high: i32) -> bool:
     """Whether what lies between them is of the type."""
     if low > high:
@@ -85,7 +85,7 @@ def limits_are_sound(dtype: u8, low: i32, high: i32) -> bool:
     return dtype == DTYPE_INT32
 
 
-@fn(nan=True, pure=True)
+@fn(pure=True)
 def load_integer(x: Ptr[u8], i: u32, dtype: u8) -> i32:
     """Element `i`; a u32 above 2**31 - 1 comes as the i32 of the same bits."""
     if dtype == DTYPE_INT8:
@@ -97,7 +97,7 @@ def load_integer(x: Ptr[u8], i: u32, dtype: u8) -> i32:
     return view(i32, x)[i]
 
 
-@fn(nan=True)
+@fn
 def store_integer(y: Ptr[u8], i: u32, dtype: u8, value: i32) -> None:
     """Element `i`, modulo the type's width."""
     if dtype == DTYPE_INT8 or dtype == DTYPE_UINT8:
@@ -188,7 +188,7 @@ def rescale_validate(check: LayerCheck) -> Status:
     return Status.OK
 
 
-@fn(nan=True)
+@fn
 def rescale_run(call: LayerCall) -> Status:
     p = view(ConvertParams, call.params)
     first = call.row * p.n
