@@ -1,4 +1,4 @@
-"""`python -m bench [models|layers|kernel|build|size|runtime ...] [--write]`: measure and print; `--write` keeps docs/figures.md.
+"""`python -m bench [models|layers|kernel|build|size ...] [--write]`: measure and print; `--write` keeps docs/figures.md.
 
 Instruction counts are exact and the same on every machine. Times are of this machine, and ratios are of one run.
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-PARTS = ("models", "checked", "kernel", "layers", "processors", "build", "size", "runtime")
+PARTS = ("models", "checked", "kernel", "layers", "processors", "build", "size", "analysis")
 
 
 def table(head: list[str], rows: list[list[Any]]) -> str:
@@ -84,11 +84,32 @@ def size() -> str:
     return s.text()
 
 
-def runtime() -> str:
-    from . import runtime as r
+def analysis() -> str:
+    from . import analysis as a
 
-    sys.path.insert(0, str(ROOT / "tools"))
-    return table(["jobs from Python, engine native", "us"], [[n, f"{v:,.1f}"] for n, v in r.figures().items()])
+    return table(["what `syn check` proves, against the kernel in virtual time", ""], a.rows(a.figures()))
+
+
+def write(page: Path, texts: dict[str, str]) -> None:
+    """Keep the parts that were measured in the page; each stands behind a mark, so one can be written anew alone."""
+    head = (
+        "# Figures\n\nWritten by `make bench` (`python -m bench --write`). Instruction counts come from the in-process emulator of a "
+        "Cortex-M33 and are exact; no cycles are modelled and no silicon was used. Times are of one run on one machine "
+        f"({platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}) and worth only their ratios.\n\n"
+    )
+    found = page.read_text() if page.exists() else head
+    if set(texts) == set(PARTS):
+        found = head
+    for part, text in texts.items():
+        mark = f"<!-- part: {part} -->"
+        block = f"{mark}\n\n{text}\n"
+        before, there, after = found.partition(mark)
+        if there:
+            _, more, rest = after.partition("<!-- part: ")
+            found = before + block + (f"\n<!-- part: {rest}" if more else "")
+        else:
+            found = found.rstrip("\n") + "\n\n" + block
+    page.write_text(found)
 
 
 def main() -> int:
@@ -100,18 +121,13 @@ def main() -> int:
     if unknown:
         print(f"bench: {unknown[0]} is not measured; parts are {', '.join(PARTS)}", file=sys.stderr)
         return 2
-    texts = []
+    texts = {}
     for part in arguments.parts or PARTS:
         text = globals()[part]()
         print(text + "\n", flush=True)
-        texts.append(text)
+        texts[part] = text
     if arguments.write:
-        head = (
-            "# Figures\n\nWritten by `make bench` (`python -m bench --write`). Instruction counts come from the in-process emulator of a "
-            "Cortex-M33 and are exact; no cycles are modelled and no silicon was used. Times are of one run on one machine "
-            f"({platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}) and worth only their ratios.\n\n"
-        )
-        (ROOT / "docs" / "figures.md").write_text(head + "\n\n".join(texts) + "\n")
+        write(ROOT / "docs" / "figures.md", texts)
     return 0
 
 

@@ -129,7 +129,7 @@ def cost(core: Core, first: int, second: int) -> tuple[int, int]:
             return 1 + n, n
         if first >> 11 == 0b01001 or first >> 12 == 0b0101 or first >> 13 == 0b011 or first >> 12 in (0b1000, 0b1001):
             return core.load, 1
-        return 1, 0
+        return (EXCEPTION if first & 0xFF00 == 0xDF00 else 1), 0  # SVC, and the way back
     if first & 0xFE40 == 0xE800:  # LDM, STM
         return 1 + ones, ones
     if first & 0xFE40 == 0xE840:  # two registers, exclusive, tables of branches

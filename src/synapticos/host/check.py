@@ -8,7 +8,7 @@ step takes (`measure`, or a profile recorded on a board), and from that the wors
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +75,7 @@ def arena_parts(image: Image) -> list[tuple[str, int]]:
     """What the arena is made of. A class has one frame, so these are all jobs that can be half done at once."""
     out = [("models' state", -(-image.persistent // 16) * 16), ("stages' state", image.states)]
     out.append((f"results of {image.slots} job{'s' if image.slots > 1 else ''}", image.result_bytes * image.slots))
+    out.append(("what sources keep", image.before_frames - sum(size for _, size in out)))
     for number in sorted(PRIORITIES, reverse=True):
         if image.frames[number]:
             mine = [p for p in image.pipelines if p.priority == number]
@@ -174,7 +175,7 @@ def check_app(
     if profile is not None:
         profile.fits(app, {name: len(steps) for name, steps in costed.steps.items()})
     kernel = {
-        "release": timing.ns(costed.post + costed.take),
+        "release": timing.ns(2 * costed.post + costed.take),  # by the kernel: it decides, and posts as others do
         "waking, and a poll that finds nothing": timing.ns(costed.idle + costed.doze),
         "a full table, each step": timing.ns(costed.crowd),
         "setting a job aside and resuming it": timing.ns(costed.resume),
@@ -188,14 +189,11 @@ def check_app(
     everything = [*_declared(app), *(interference or [])]
     if not board.timer:  # its clock is SysTick's exception, each millisecond
         everything.append(Interference("the board's clock", MS, timing.ns(costed.tick)))
-    for task in tasks:
-        if task.period_ns:
-            everything.append(Interference(f"releases of {task.name}", task.period_ns, kernel["release"], task.jitter_ns))
     made = TaskSet(tuple(tasks), tuple(everything), kernel["waking, and a poll that finds nothing"], CLOCK_NS, app.name)
     problems = made.problems()
     if problems:
         raise UserError(f'app "{app.name}": {problems[0]}')
-    responses = analyse(made)
+    made, responses = follow(app, made, kernel["release"])
     advice = {
         r.name: advise(made, r.name) for r in responses if r.deadline and made.task(r.name).period_ns and (r.response is None or r.response > r.deadline)
     }
@@ -203,6 +201,50 @@ def check_app(
     return Check(
         app.name, board.name, timing, source, Memory.of(built), made, bounds, responses, advice, kernel, costed.inputs, costed.notes, accept_measured
     )  # fmt: skip
+
+
+def follow(app: App, tasks: TaskSet, release_ns: int) -> tuple[TaskSet, list[Response]]:
+    """With releases as interference, and with jobs that others release: as often as these end, so as late as they may.
+
+    The jitter of such a job is its parent's jitter and worst response, which depends on the jitters in turn: from none on
+    they are raised until nothing changes (K. Tindell, J. Clark, "Holistic schedulability analysis for distributed hard
+    real-time systems", Microprocessing and Microprogramming 40, 1994). Without an end, or behind a parent that has no
+    bound, such a job has no rate.
+    """
+    parents = [_parent(app, job) for job in app.jobs]
+    found = list(tasks.tasks)
+    responses: list[Response] = []
+    for attempt in range(32):
+        releases = [
+            Interference(f"releases of {task.name}", task.period_ns, release_ns * _together(job), task.jitter_ns)
+            for job, task in zip(app.jobs, found, strict=True)
+            if task.period_ns
+        ]
+        made = replace(tasks, tasks=tuple(found), interference=(*tasks.interference, *releases))
+        responses = analyse(made)
+        changed = False
+        for i, parent in enumerate(parents):
+            if parent is None or not found[i].period_ns:
+                continue
+            response = responses[parent].response
+            if response is None or responses[parent].apart or attempt == 30:
+                found[i], changed = replace(found[i], period_ns=0), True
+            elif found[i].jitter_ns != found[parent].jitter_ns + response:
+                found[i], changed = replace(found[i], jitter_ns=found[parent].jitter_ns + response), True
+        if not changed:
+            break
+    return made, responses
+
+
+def _parent(app: App, job: JobDecl) -> int | None:
+    """The job whose results release this one."""
+    pipeline = job.cascade.detector if job.cascade is not None else getattr(job.on, "pipeline", None)
+    return next((i for i, other in enumerate(app.jobs) if other.pipeline is pipeline), None) if pipeline is not None else None
+
+
+def _together(job: JobDecl) -> int:
+    """Jobs of one release: a cascade's boxes."""
+    return job.cascade.most if job.cascade is not None else 1
 
 
 def task_names(app: App) -> list[str]:
@@ -245,16 +287,10 @@ def _task(name: str, job: JobDecl, bounds: list[Bound], costed: Costed) -> Task:
     steps = tuple(
         Step(bound.ns + extra + (first if i == 0 else 0), layer=bound.layer, guaranteed=bound.guaranteed, name=bound.name) for i, bound in enumerate(bounds)
     )
-    late = {"run": "finish"}.get(job.late, job.late)
     return Task(
-        name, job.priority, steps, _period(job) * US, job.deadline * US, getattr(job, "jitter", 0) * US, getattr(job, "phase", 0) * US,
-        preemptible=getattr(job, "preemptible", True), late=late,  # type: ignore[arg-type]
+        name, job.priority, steps * _together(job), job.period_us * US, job.deadline * US, job.jitter * US, job.phase * US,
+        preemptible=job.preemptible, late=job.late,  # type: ignore[arg-type]
     )  # fmt: skip
-
-
-def _period(job: JobDecl) -> int:
-    """Microseconds between two releases at least; 0: nobody has said."""
-    return int(job.every or getattr(job, "period_us", 0) or 0)
 
 
 def _declared(app: App) -> list[Interference]:

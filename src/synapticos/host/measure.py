@@ -113,6 +113,9 @@ def measure(
         raise UserError(f'app "{app.name}": {names} is a stage of the host (NumPy) and cannot run on {board.name}; write it with @syn.stage')
     if not app.jobs:
         raise UserError(f'app "{app.name}": has no job; app.job(pipeline) makes one')
+    if image.offloads:
+        names = ", ".join(f'"{m.name}"' for m in app.models if m.on == "npu")
+        raise UserError(f'app "{app.name}": model {names} runs on the accelerator, whose steps are not measured; leave out on="npu" to check it on the processor')
     chain = toolchain.find(board.target, compiler)
     rows, inputs, frames = b"", 0, 0
     fed: dict[str, bytes] = {}
@@ -132,6 +135,8 @@ def measure(
 
     blobs = {program.TABLES: image.tables, program.CONTAINERS: image.containers, board_side.MEASURES: rows}
     parameters = firmware_parameters(image, max(inputs, 16), profile)
+    if parameters.get("GUARD"):
+        board = board.guarded()
     entry: Any = board_side.main
     made = Program.of([entry], parameters, 4, image.lean_tables, blobs)
     elf, _ = link_program(made, entry, board, chain)
@@ -167,7 +172,7 @@ def measure(
 def _compiled(app: App) -> Image:
     """The app with jobs that nothing releases or ends but the measuring program: no rate, no policy, a deadline far away."""
     declared = app.jobs
-    app.jobs = [replace(job, every=0, on=None, phase=0, cascade=None, late="finish", deadline=MAX_TIME if job.deadline else 0) for job in declared]
+    app.jobs = [replace(job, every=0, on=None, phase=0, cascade=None, own=False, late="finish", deadline=MAX_TIME if job.deadline else 0) for job in declared]
     try:
         return compile_app(app, slots=max(len(app.jobs), 1), enforce=False)
     finally:

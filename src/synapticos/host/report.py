@@ -102,8 +102,7 @@ class Report:
         return times[-1] if times else None
 
     def to_json(self) -> dict[str, Any]:
-        """Plain lists, dicts and numbers; of a run on this machine without what only an emulated board knows."""
-        measured = {"instructions": self.instructions, "sizes": self.sizes, "console": self.console}
+        """Plain lists, dicts and numbers."""
         return {
             "where": self.where,
             "digest": self.digest,
@@ -114,5 +113,7 @@ class Report:
                 name: [{"layer": n, "operator": o, "macs": m, "us": t} for n, o, m, t in rows] for name, rows in self.layers.items()
             },
             "arena": {"planned": self.planned, "frames": self.frames_planned, "used": self.peak},
-            **{name: value for name, value in measured.items() if value},
+            "instructions": self.instructions,
+            "sizes": self.sizes,
+            "console": self.console,
         }
