@@ -387,6 +387,24 @@ uint32_t hal_guard_run(uint32_t board, void (*work)(uint8_t *), uint8_t *block, 
     return kind;
 }
 
+int32_t hal_npu_start(uint32_t board, uint32_t ticket, uint32_t ticks, const uint8_t *work, uint32_t n) {
+    (void)work, (void)n;
+    return counting_start(&get(board)->npu, hal_ticks(board), ticket, ticks);
+}
+
+int32_t hal_npu_status(uint32_t board, uint32_t ticket) {
+    return counting_status(&get(board)->npu, hal_ticks(board), ticket);
+}
+
+void hal_npu_reset(uint32_t board) {
+    get(board)->npu.started = 0;
+}
+
+bool hal_npu_counts(uint32_t board) {
+    (void)board;
+    return true;
+}
+
 uint32_t hal_argument(uint32_t board, uint8_t *buffer, uint32_t n) {
     const host_board *b = get(board);
     memcpy(buffer, b->argument, n < b->argument_bytes ? n : b->argument_bytes);
