@@ -5,6 +5,7 @@ The thunk that carries a call's arguments is measured with a function that does 
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from synapticos.boards.host import HostExit
@@ -26,6 +27,7 @@ from synapticos.kernel.tensor import Lifetime, StageCall, Tensor
 from synapticos.lang import *
 
 ARENA = 16384
+SINE = Path(__file__).resolve().parents[1] / "examples" / "hello_world" / "sine.tflite"
 
 
 @fn
@@ -161,6 +163,29 @@ def to_first_step(app: bool) -> tuple[int, int]:
     return submit, until_exit(kernel_poll, b.kernel) - b.none - alone
 
 
+def guard() -> dict[str, int]:
+    """What it costs that a stage or layer runs behind memory protection, in firmware with GUARD, on each board."""
+    import synapticos as syn
+    from synapticos.boards import BOARDS
+    from synapticos.emulator import Machine
+    from synapticos.host.firmware import build_firmware
+
+    out = {}
+    for name, board in sorted(BOARDS.items(), reverse=True):
+        app = syn.App("guarded")
+        model = app.model(SINE, outputs=("y",))
+        app.job(app.pipeline("wave", app.frames("angle", (1, 1), "int8")).model(model).dequantize())
+        built = build_firmware(app, name, profile=False, settings={"GUARD": 1})
+        machine = Machine(built.elf, built.board, files={"in0": b"\0"})
+        names = {n.partition(".")[0]: n for n in machine.image.symbols}  # gcc calls its variants of f f.constprop.0...
+        counts = machine.count(*(names[n] for n in ("guard_stage", "run_stage_work", "guard_layer", "run_layer_work")))
+        machine.run()
+        for what in ("stage", "layer"):
+            whole, work = (counts[names[n]] for n in (f"guard_{what}", f"run_{what}_work"))
+            out[f"guarded {what} on {name}, less the {what}"] = whole[0] - work[0]
+    return out
+
+
 def figures() -> dict[str, int]:
     """Name -> instructions."""
     b = Bench()
@@ -200,4 +225,4 @@ def figures() -> dict[str, int]:
         out[f"{title}: stage boundary (a later stage's poll, less the stage)"] = runs[1][1][1] - stage
         out[f"{title}: all polls of a one-stage pipeline and its stub model"] = sum(polls)
         out[f"{title}: reading the result"] = read
-    return out
+    return out | guard()

@@ -112,17 +112,12 @@ static void open_regions(uint32_t stack_end) {
 enum { PRIVILEGED = 1, READ_FOR_ALL = 2, ALL = 3, READ_ONLY = 6, NEVER_EXECUTED = 16 };
 
 static void region(uint32_t number, uint32_t at, uint32_t end, uint32_t access) {
-    uint32_t bits = 5;
-    while (bits < 32 && at >> bits != (end - 1) >> bits)
-        bits++;
+    uint32_t last = end - 1;
+    uint32_t bits = 32 - (uint32_t)__builtin_clz((at ^ last) | 31); /* the smallest power of two that holds both */
     uint32_t base = bits == 32 ? 0 : at >> bits << bits;
     uint32_t without = 0;
     if (bits >= 8)
-        for (uint32_t i = 0; i < 8; i++) {
-            uint32_t from = base + (i << (bits - 3));
-            if (from + (1u << (bits - 3)) <= at || from >= end)
-                without |= 1u << i;
-        }
+        without = ~((2u << ((last - base) >> (bits - 3))) - (1u << ((at - base) >> (bits - 3)))) & 255;
     MPU_BASE = base | 16 | number;
     MPU_LIMIT = access << 24 | without << 8 | (bits - 1) << 1 | 1;
 }
