@@ -1,4 +1,4 @@
-"""`python -m bench [models|layers|kernel|build|size ...] [--write]`: measure and print; `--write` keeps docs/figures.md.
+"""`python -m bench [models|layers|kernel|build|size|runtime ...] [--write]`: measure and print; `--write` keeps docs/figures.md.
 
 Instruction counts are exact and the same on every machine. Times are of this machine, and ratios are of one run.
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-PARTS = ("models", "checked", "kernel", "layers", "processors", "build", "size", "analysis")
+PARTS = ("models", "checked", "kernel", "layers", "processors", "build", "size", "runtime", "analysis")
 
 
 def table(head: list[str], rows: list[list[Any]]) -> str:
@@ -110,6 +110,13 @@ def write(page: Path, texts: dict[str, str]) -> None:
         else:
             found = found.rstrip("\n") + "\n\n" + block
     page.write_text(found)
+
+
+def runtime() -> str:
+    from . import runtime as r
+
+    sys.path.insert(0, str(ROOT / "tools"))
+    return table(["jobs from Python, engine native", "us"], [[n, f"{v:,.1f}"] for n, v in r.figures().items()])
 
 
 def main() -> int:

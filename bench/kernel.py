@@ -75,7 +75,7 @@ ROOTS = [Arena.tensor, Arena.reset, kernel_boot, kernel_init, model_register, np
 # As the firmware of a small app has it: no deadlines, no stages of the host, no times of stages.
 SMALL = {
     "MAX_JOBS": 1, "STAGE_INPUTS": 1, "MAX_PIPELINES": 3, "MAX_MODELS": 1, "NPU_INPUT_BYTES": 4, "NPU_OUTPUT_BYTES": 64,
-    "COMPOSING": 0, "HOST_STAGES": 0, "DEADLINES": 0, "PROFILING": 0, "NOTES": 0, "LOG_LEVEL": 0, "LOG_RECORDS": 1,
+    "COMPOSING": 0, "HOST_STAGES": 0, "DEADLINES": 0, "LATE_POLICIES": 0, "RECLAIM": 0, "PROFILING": 0, "NOTES": 0, "LOG_LEVEL": 0, "LOG_RECORDS": 1,
 }  # fmt: skip
 
 

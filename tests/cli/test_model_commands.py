@@ -1,13 +1,16 @@
 """`syn model compile, verify, diff`."""
 
 import json
+import zlib
 from pathlib import Path
 
+import numpy as np
 import pytest
 from make_test_model import Layers
 from synapticos import toolchain
 from synapticos.cli import invoke
 from synapticos.model.verify import Reference
+from tflite_writer import Writer
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 EVERY = DATA / "every_layer.tflite"
@@ -41,6 +44,34 @@ def test_a_container_with_known_answers_is_verified_without_the_reference(syn, t
     assert syn("model", "compile", EVERY, "-o", out, "--answers", 3)[0] == 0
     status, text, _ = syn("model", "verify", out)
     assert (status, text) == (0, "every.synm: all 3 known answers are right, native\n")
+    status, text, _ = syn("model", "verify", out, "--board", "mps2-an521")
+    assert (status, text) == (0, "every.synm: all 3 known answers are right, mps2-an521 (in-process emulator)\n")
+    damaged = bytearray(out.read_bytes())
+    at = int.from_bytes(damaged[116:120], "little")
+    damaged[at + 8] ^= 1  # what the second answer's outputs should be
+    damaged[44:48] = zlib.crc32(damaged[128:]).to_bytes(4, "little")
+    damaged[64:68] = bytes(4)
+    damaged[64:68] = zlib.crc32(damaged[:128]).to_bytes(4, "little")
+    out.write_bytes(damaged)
+    for board in ("host", "mps2-an521"):
+        status, text, _ = syn("model", "verify", out, "--board", board)
+        assert status == 1 and "1 of 3 known answers are wrong" in text and text.rstrip().endswith(": 1")
+
+
+@needs_reference
+def test_several_inputs_are_verified_answered_and_run(syn, tmp_path):
+    w = Writer()
+    picture, heat = w.tensor("picture", (1, 3, 5, 1), 0.1, 3), w.tensor("heat", (1, 4), 0.1, 3)
+    flat, both = w.tensor("flat", (1, 15), 0.1, 3), w.tensor("both", (1, 19), 0.1, 3)
+    w.op("RESHAPE", [picture, w.constant("shape", np.array([1, 15], np.int32))], [flat], 1, "ReshapeOptions")
+    w.op("CONCATENATION", [flat, heat], [both], 2, "ConcatenationOptions", Axis=1)
+    file, out = tmp_path / "both.tflite", tmp_path / "both.synm"
+    file.write_bytes(w.finish([picture, heat], [both]))
+    for board in ("host", "mps2-an521"):
+        assert syn("model", "verify", file, "--board", board)[0] == 0
+        assert syn("model", "compile", file, "-o", out, "--answers", 3)[0] == 0
+        status, text, _ = syn("model", "verify", out, "--board", board)
+        assert status == 0 and "all 3 known answers are right" in text
 
 
 def test_a_container_without_answers_says_so(syn, tmp_path):

@@ -119,7 +119,7 @@ def test_an_aligned_array_goes_in_without_a_copy(runtime):
     raw = np.zeros(32, np.int8)
     at = -raw.ctypes.data % 16
     data = raw[at : at + 1].reshape(1, 1)
-    job = runtime.submit("wave", data)
+    job = runtime.submit("wave", data, priority=syn.NORMAL)  # what is small and as urgent as ever is copied: that is faster
     assert job._held[0] is data
     data[0, 0] = -64  # before it runs: the kernel reads it where it lies
     assert job.result().tobytes() == runtime.run("wave", byte(-64)).tobytes()
@@ -322,3 +322,91 @@ def test_a_forked_process_goes_on_or_is_told():
     thread.join(20)
     assert child(rt) == 0
     assert rt.run("wave", byte(5)).shape == (1, 1)
+
+
+def test_small_inputs_may_change_once_they_are_submitted(runtime):
+    data = byte(-128)
+    wanted = runtime.run("wave", data)
+    job = runtime.submit("wave", data)
+    data[...] = 64
+    assert job.result().tobytes() == wanted.tobytes()
+
+
+def test_buffers_of_ended_jobs_are_used_again_and_results_are_not(runtime):
+    lane = runtime._lanes["wave"]
+    results = [runtime.run("wave", byte(q)) for q in range(-50, 50)]
+    assert len(lane.free) == 1 and len({r.ctypes.data for r in results}) == 100
+    jobs = [runtime.submit("wave", byte(0)) for _ in range(3)]
+    for job in jobs:
+        job.result()
+    assert len(lane.free) == 3
+    runtime.submit("wave", byte(0)).cancel()
+    assert len(lane.free) == 3 and not list(runtime.jobs())
+
+
+def test_two_hundred_runtimes_one_after_the_other():
+    """Each closed one gives its board back, of which there are 64; so does one that does not start."""
+    app = make()
+    for _ in range(200):
+        with syn.Runtime(app) as rt:
+            assert not rt.poll()
+    app.models[0].compiled.__dict__["container"] = b"damaged" + bytes(121)
+    for _ in range(80):
+        with pytest.raises(KernelError):
+            syn.Runtime(app)
+
+
+def test_a_callback_is_told_and_what_it_raises_is_its_jobs(runtime):
+    told = []
+    job = runtime.submit("wave", byte(0), then=told.append)
+    assert not told and job.result() is job.result() and told == [job]
+
+    def bad(job):
+        raise ZeroDivisionError("of the callback")
+
+    first = runtime.submit("wave", byte(0), then=bad)
+    second = runtime.submit("wave", byte(0))
+    assert second.result().shape == (1, 1)
+    with pytest.raises(ZeroDivisionError, match="of the callback"):
+        first.result()
+    again = runtime.submit("wave", byte(0), then=lambda job: runtime.submit("wave", byte(1)))
+    again.result()
+    assert len(list(runtime.jobs())) == 1  # the one that the callback has submitted
+
+
+@pytest.mark.parametrize("way", [{}, {"priority": syn.NORMAL}])
+def test_an_interrupted_submission_leaves_no_job(runtime, way, monkeypatch):
+    """Ctrl-C between the kernel's taking a job and our knowing of it."""
+
+    class Interrupted(dict):
+        def __setitem__(self, key, value):
+            raise KeyboardInterrupt
+
+    for _ in range(10):  # more than there are slots
+        monkeypatch.setattr(runtime, "_jobs", Interrupted())
+        with pytest.raises(KeyboardInterrupt):
+            runtime.submit("wave", byte(0), **way)
+        monkeypatch.undo()
+    assert runtime.run("wave", byte(0)).shape == (1, 1)
+
+
+def test_a_thread_is_told_when_another_ran_its_job():
+    """One runs a long queue, another's urgent job is done after a step and heard of at once, not when the first is."""
+    app = make()
+    urgent = app.pipeline("urgent", app.frames("other", (1, 1), "int8")).model(app.models[0])
+    app.job(urgent, priority=syn.REALTIME)
+    with syn.Runtime(app) as rt:
+        stop = threading.Event()
+
+        def busy():
+            while not stop.is_set():
+                rt.run("wave", byte(0))
+
+        thread = threading.Thread(target=busy)
+        thread.start()
+        try:
+            for q in range(-100, 100):
+                assert rt.submit("urgent", byte(q)).result(timeout=5).shape == (1, 1)
+        finally:
+            stop.set()
+            thread.join()

@@ -20,6 +20,7 @@ from typing import Any
 from kernels import World
 from synapticos.kernel.job import JobState
 from synapticos.kernel.kernel import Kernel
+from synapticos.kernel.order import FEW_JOBS
 from synapticos.kernel.sched import Poll
 
 FREE, QUEUED, RUNNING, SUSPENDED, DONE, ERROR, CANCELLED, CLAIMED, WAITING = (int(s) for s in JobState)
@@ -44,7 +45,9 @@ class Watcher:
         self.jobs, self.frames = kinds.by_name["jobs"], kinds.by_name["frames"]
         self.fields = {f.name: f for f in self.jobs.type.element.fields}
         self.size = self.jobs.type.element.size
-        self.words = {n: kinds.by_name[n].offset for n in ("free", "ready", "posted", "current", "unfinished")}
+        self.words = {n: kinds.by_name[n].offset for n in ("free", "posted", "current", "unfinished")}
+        self.slots = self.jobs.type.count
+        self.queued = self.slots > FEW_JOBS  # fewer are looked for in their slots
 
     def job(self, data: bytes, slot: int, name: str) -> int:
         found = self.fields[name]
@@ -58,9 +61,9 @@ class Watcher:
         """What holds between any two polls."""
         data = bytes(w.kernel)
         owners = [frame.owner for frame in w.kernel.frames]
-        free, ready, current = self.word(data, "free"), self.word(data, "ready"), self.word(data, "current")
+        free, current = self.word(data, "free"), self.word(data, "current")
         begun: dict[int, list[int]] = {}
-        for slot in range(self.jobs.type.count):
+        for slot in range(self.slots):
             state, frame = self.job(data, slot, "state"), self.job(data, slot, "frame")
             assert (state == FREE) == bool(free >> slot & 1), (slot, state, free)
             assert state != CLAIMED, "nobody fills a slot between polls"
@@ -69,17 +72,36 @@ class Watcher:
                 assert owners[frame] == slot + 1, (slot, frame, owners)
             if state == RUNNING:
                 assert current == slot + 1
-            if state in ENDED or state == FREE:
-                assert not ready >> slot & 1, (slot, state)
+        if self.queued:
+            self.check_queues(w, data)
         assert all(len(slots) == 1 for slots in begun.values()), begun
         for frame, owner in enumerate(owners):
             assert owner == 0 or begun.get(frame) == [owner - 1], (frame, owner, begun)
+
+    def check_queues(self, w: World, data: bytes) -> None:
+        """Each job that has not begun is once in its frame's queue, or posted; in order of urgency, linked both ways."""
+        there: set[int] = set()
+        posted = self.word(data, "posted")
+        for frame, order in enumerate(w.kernel.queues.items):
+            before, at = 0, int(order.first)
+            while at != 0:
+                job = {n: self.job(data, at - 1, n) for n in ("state", "frame", "before", "behind", "priority", "deadline", "sequence")}
+                assert at - 1 not in there and (job["state"], job["frame"], job["before"]) == (QUEUED, frame, before), (frame, at, job)
+                if before != 0:
+                    last = {n: self.job(data, before - 1, n) for n in ("priority", "deadline", "sequence")}
+                    assert (-last["priority"], last["deadline"], last["sequence"]) < (-job["priority"], job["deadline"], job["sequence"])
+                there.add(at - 1)
+                before, at = at, job["behind"]
+            assert int(order.last) == before, (frame, order.last, before)
+        for slot in range(self.slots):
+            if self.job(data, slot, "state") == QUEUED:
+                assert slot in there or posted >> slot & 1, (slot, there, posted)
 
     def check_idle(self, w: World) -> None:
         """What holds when nothing is left to do."""
         self.check(w)
         data = bytes(w.kernel)
-        assert [self.word(data, n) for n in ("ready", "posted", "current", "unfinished")] == [0, 0, 0, 0]
+        assert [self.word(data, n) for n in ("posted", "current", "unfinished")] == [0, 0, 0]
         assert all(frame.owner == 0 for frame in w.kernel.frames) and int(w.kernel.inside) == 0
         assert all(p.jobs == 0 for p in w.kernel.pipelines.items)
         stats = w.kernel.stats

@@ -24,7 +24,7 @@ from synapticos.kernel.pipeline import APP_STAGE, HOST_STAGE
 from synapticos.kernel.region import REGION_ARENA, Regions
 from synapticos.kernel.run import APP_STAGES
 from synapticos.kernel.runtime import prof_get_layer_ticks, prof_get_stage
-from synapticos.kernel.sched import CALLBACKS, infer_error_at, infer_get_result, infer_submit, sched_quiesce, sched_release
+from synapticos.kernel.sched import CALLBACKS, infer_error_at, infer_get_result, infer_submit, sched_quiesce
 from synapticos.kernel.status import Status
 from synapticos.kernel.stub import stub_caps, stub_load, stub_need, stub_run, stub_step
 from synapticos.kernel.stub import stub_output as stub_output_of
@@ -175,7 +175,7 @@ TABLES = {APP_STAGES: [pass_through, failing, boasting, misshapen, halving, dirt
 ROOTS = (
     *dict.fromkeys([
         *api.EXPORTS.values(), *Arena.__kernel_methods__.values(), Regions.set, mem_init_pool, model_set_payload, prof_get_stage,
-        prof_get_layer_ticks, infer_error_at, sched_quiesce, sched_release, kernel_boot, releases_start,
+        prof_get_layer_ticks, infer_error_at, sched_quiesce, kernel_boot, releases_start,
     ]),
 )  # fmt: skip
 OPTIONS: dict[str, Any] = dict(MAX_JOBS=4, SCRATCH_POOL_SIZE=SCRATCH, LOG_RECORDS=64, tables=TABLES)

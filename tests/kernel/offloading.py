@@ -13,7 +13,7 @@ from kernels import OPTIONS as KERNEL
 from kernels import ROOTS as KERNEL_ROOTS
 from kernels import World
 from synapticos import importers
-from synapticos.kernel import hal, models, offload
+from synapticos.kernel import hal
 from synapticos.kernel.job import HostWork, JobState
 from synapticos.kernel.region import REGION_CONTAINERS, REGION_TABLES, Regions
 from synapticos.kernel.sim import SIM_BACKEND
@@ -25,7 +25,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "tools"))
 from make_test_model import RELU, Layers  # noqa: E402
 
 CPU, SIM = 1, 2  # backends
-ROOTS = (*KERNEL_ROOTS, offload.npu_done, models.model_pin, models.model_loads, hal.npu_reset)
+ROOTS = (*KERNEL_ROOTS, hal.npu_reset)
 OPTIONS: dict[str, Any] = {**KERNEL, "OFFLOAD": 1, "MAX_JOBS": 6, "MAX_MODELS": 4, "tables": {**KERNEL["tables"], **SIM_BACKEND}}
 RATE = 1_000_000
 

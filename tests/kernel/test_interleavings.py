@@ -23,12 +23,12 @@ def stride(w, usual: int) -> int:
     return 1 if ALL else usual * 3 + 2 if w.e.name == "checked" else usual
 
 
-@pytest.fixture
-def app(make):
-    """A kernel with a pre-emptible pipeline of three steps in each class, and room for more jobs than a test has."""
+@pytest.fixture(params=[4, 8], ids=["few slots", "queues"])
+def app(make, request):
+    """A kernel with a pre-emptible pipeline of three steps in each class, with as few slots as make do without queues, or more."""
     if make.engine == "native":
         pytest.skip("its instructions are not counted; the emulated core's are")
-    w = World(make(*ROOTS, **OPTIONS))
+    w = World(make(*ROOTS, **OPTIONS | {"MAX_JOBS": request.param}))
     job = lambda p: dict(priority=p, flags=PREEMPTIBLE)
     pipelines = [PipelineOf([app_stage(PASS, 64), app_stage(PASS, 64), model(0)], result=16, sink=NOTE_DONE, job=job(p)) for p in (0, 1, 2)]
     for region, part in zip((REGION_TABLES, REGION_CONTAINERS), tables([(b"any bytes will do", 0)], pipelines), strict=True):

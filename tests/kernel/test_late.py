@@ -156,7 +156,7 @@ def test_a_release_beyond_all_time_is_no_trap(w, three):
 
 def test_unknown_policies_and_flags_are_refused(w, three):
     assert w.submit(three, bytes(48), NORMAL, late=3) == 0 and w.status == Status.INVAL
-    assert w.submit(three, bytes(48), NORMAL, flags=2) == 0 and w.status == Status.INVAL
+    assert w.submit(three, bytes(48), NORMAL, flags=4) == 0 and w.status == Status.INVAL
 
 
 def test_a_pipelines_own_policy_serves_jobs_without_parameters(w, three):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from synapticos import lang
-from synapticos.app import program
+from synapticos.app import calls, program
 from synapticos.app.declare import LATE, NORMAL, QUEUE, App, JobDecl, Pipeline
 from synapticos.app.sources import Feed, Source, Together
 from synapticos.app.spec import DTYPES, Spec
@@ -52,6 +52,8 @@ HOST_ROOTS: list[Any] = [
     sched.stage_take,
     sched.stage_done,
     rows.app_pipeline,
+    calls.job_run,
+    calls.job_look,
 ]
 
 

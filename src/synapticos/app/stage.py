@@ -21,6 +21,7 @@ from synapticos.app.spec import DTYPES, LETTERS, WIDTHS, Spec
 from synapticos.errors import UserError
 from synapticos.lang.words import Function, Marked, is_struct
 
+MAX_BYTES = 1 << 28  # of a result: more than any arena
 P = ParamSpec("P")
 R = TypeVar("R")
 DTYPE_MEMBERS = {"int8": "INT8", "uint8": "UINT8", "int16": "INT16", "int32": "INT32", "float32": "FLOAT32"}
@@ -199,6 +200,8 @@ def bind(
     out = parameters.pop("out", None)
     if out is None or out.kind != "array":
         raise UserError(f"{where}: has no out; add one for its result, like out: Shaped[Array[f32], 64, 6]")
+    if prod(out.shape) * DTYPES[WIDTHS[out.element]].itemsize > MAX_BYTES:
+        raise UserError(f"{where}: out is {out}; a result has at most {MAX_BYTES:,} bytes")
     holder = parameters.pop("cfg", None)
     words: dict[str, Parameter] = {}
     tensors: dict[str, Parameter] = {}

@@ -33,6 +33,7 @@ class ExprEmitter:
 
     def __init__(self, names: Names, made: ir.FnIR) -> None:
         self.names, self.made = names, made
+        self.stops_at_nan = names.checks and not made.function.nan
         self.temps = 0
         self.file = names.program.file_id(made.function.file)
         self.spelled: dict[str, str] = {}
@@ -182,7 +183,7 @@ class ExprEmitter:
         assert isinstance(kind, Scalar)
         if kind is F32:
             text, p = self.infix(e)
-            return (f"syn_not_nan({text}, {self.at(e)})", POSTFIX) if self.names.checks else (text, p)
+            return (f"syn_not_nan({text}, {self.at(e)})", POSTFIX) if self.stops_at_nan else (text, p)
         if e.op in ("//", "%"):
             if e.checked:
                 word = "div" if e.op == "//" else "rem"
@@ -243,7 +244,7 @@ class ExprEmitter:
     def e_Compare(self, e: ir.Compare) -> tuple[str, int]:
         p = _PREC[e.op]
         a, b = (f"({self.value(x)})" if isinstance(x, ir.Not) else self.operand(x, 11) for x in (e.a, e.b))
-        if self.names.checks and e.a.type is F32:
+        if self.stops_at_nan and e.a.type is F32:
             a, b = (x if isinstance(y, ir.Const) else f"syn_not_nan({x}, {self.at(e)})" for x, y in ((a, e.a), (b, e.b)))
         return f"{a} {e.op} {b}", p
 
@@ -350,7 +351,7 @@ class ExprEmitter:
     def e_Builtin(self, e: ir.Builtin) -> tuple[str, int]:
         args = [self.value(a) for a in e.args]
         if e.name in ("min", "max"):
-            if self.names.checks and e.type is F32:
+            if self.stops_at_nan and e.type is F32:
                 args = [f"syn_not_nan({a}, {self.at(e)})" for a in args]
             return f"syn_{e.name}_{unit(e.type)}({', '.join(args)})", POSTFIX
         if e.name in ("bits", "from_bits"):

@@ -346,6 +346,8 @@ class Emitter:
     def e_Bin(self, e: ir.Bin) -> str:
         if e.type is F32:
             a, b = self.e(e.a), self.e(e.b)
+            if self.made.function.nan:
+                return f"_fdiv_any({a}, {b})" if e.op == "/" else f"_fl_any({a} {e.op} {b})"
             return f"_fdiv({a}, {b}, {self.place(e)})" if e.op == "/" else f"_fl({a} {e.op} {b}, {self.place(e)})"
         a, b = (self.raw(e.a), self.raw(e.b)) if e.wraps else (self.e(e.a), self.e(e.b))
         kind = e.type
@@ -391,7 +393,7 @@ class Emitter:
 
     def e_Compare(self, e: ir.Compare) -> str:
         a, b = self.e(e.a), self.e(e.b)
-        if e.a.type is F32:
+        if e.a.type is F32 and not self.made.function.nan:
             place = self.place(e)
             a = a if isinstance(e.a, ir.Const) else f"_fcmp({a}, {place})"
             b = b if isinstance(e.b, ir.Const) else f"_fcmp({b}, {place})"
@@ -491,7 +493,7 @@ class Emitter:
         args = [self.e(a) for a in e.args]
         place = self.place(e)
         if e.name in ("min", "max"):
-            if e.type is F32:
+            if e.type is F32 and not self.made.function.nan:
                 args = [f"_fcmp({a}, {place})" for a in args]
             return f"{e.name}({', '.join(args)})"
         if e.name in ("bits", "from_bits"):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,15 @@ class Engine:
     def keep(self, thing: Any) -> None:
         """Hold an object whose address was stored in another."""
         self._kept.append(thing)
+
+    @contextmanager
+    def lending(self) -> Iterator[None]:
+        """What is made inside lives as long as the caller holds it; elsewhere as long as the engine. One thread at a time."""
+        mark = len(self._kept)
+        try:
+            yield
+        finally:
+            del self._kept[mark:]
 
     def type(self, kind: Any) -> Type:
         return kind if isinstance(kind, Type) else self.program.types.of(kind)

@@ -106,6 +106,21 @@ class NativeEngine(Engine):
 
         return call
 
+    def raw(self, function: Function, *arguments: Any) -> tuple[Callable[[], None], bytearray, Any]:
+        """A call whose argument block the caller changes and reads between two calls: what calls, the block, its layout."""
+        symbol = self.symbol(function)
+        made, data = self.block(function, arguments)
+        block = self.ffi.from_buffer("uint8_t[]", data)
+        told = self.ffi.new("uint32_t[2]")
+        host_call, board = self.lib.host_call, self.board.number
+
+        def call() -> None:
+            why = host_call(symbol, block, told, board)
+            if why:
+                raise self._broken(why, told)
+
+        return call, data, made
+
     def interrupt(self, line: int, function: Function, *arguments: Any) -> None:
         symbol = self.symbol(function)
         _, data = self.block(function, arguments)

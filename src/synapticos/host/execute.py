@@ -5,6 +5,7 @@ Both take the frames in the same rounds, one of each job at a time, so their rep
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,11 +15,12 @@ import numpy as np
 
 from synapticos import lang
 from synapticos.app.declare import App
+from synapticos.app.image import Image
 from synapticos.app.program import FrameRecord
 from synapticos.app.spec import DTYPES
 from synapticos.boards import faults
 from synapticos.errors import KernelError, UserError
-from synapticos.host.blame import Failure, blame
+from synapticos.host.blame import Failure, blame, words_of
 from synapticos.host.firmware import Firmware
 from synapticos.host.report import Report, Result
 from synapticos.host.runtime import Runtime
@@ -28,6 +30,7 @@ from synapticos.kernel.status import Status
 ENGINES = ("native", "checked", "cortex-m")
 Frames = list[list[np.ndarray]]  # of each job
 HOST_TICKS = 1_000_000
+MAX_FILE = 0xFFFFFFFF  # bytes: firmware counts in 32 bits
 
 
 def read_sources(app: App, files: dict[str, Path], crop: bool) -> Frames:
@@ -83,6 +86,10 @@ def run_on_board(
         missing = qemu.missing(built.board)
         if missing is not None:
             raise UserError(f"--emulator qemu: {missing}; the emulator of our own needs nothing: leave --emulator out")
+    for job, own in zip(app.jobs, frames):
+        most = max(job.pipeline.source.spec.bytes, _record_bytes(built.image, job)) * len(own)
+        if most > MAX_FILE:
+            raise UserError(f'job of "{job.pipeline.name}": {len(own):,} frames are {most:,} bytes; a board reads and writes at most {MAX_FILE:,}: give it fewer')
     fed = {f"in{j}": b"".join(np.ascontiguousarray(f).tobytes() for f in own) for j, own in enumerate(frames)}
     if emulator == "qemu":
         done = qemu.run(built.board, built.elf, files=fed, timeout=600)
@@ -96,8 +103,25 @@ def run_on_board(
     where = f"{built.board.name}, {'QEMU' if emulator == 'qemu' else 'in-process emulator'}"
     advance()
     return Report(
-        where, built.image, results, built.board.tick_rate, times, done.text, done.instructions, failures, sizes=built.sizes
+        where, built.image, results, built.board.tick_rate, times, in_words(built.image, done.text), done.instructions, failures, sizes=built.sizes
     )
+
+
+def _record_bytes(image: Image, job: Any) -> int:
+    """What firmware writes of one frame, at most."""
+    sizes = sum(spec.bytes for spec in job.pipeline.specs)
+    return int(lang.sizeof(FrameRecord)) + sizes + 4 * (len(job.pipeline.steps) + image.layers)
+
+
+def in_words(image: Image, text: str) -> str:
+    """What firmware said, with names for its numbers."""
+
+    def line(found: re.Match[str]) -> str:
+        job, frame, status = (int(n) for n in found.groups())
+        name = image.jobs[job].pipeline.name if job < len(image.jobs) else f"job {job}"
+        return f"{name}, frame {frame}: {'done' if status == 0 else words_of(Status(status))}"
+
+    return re.sub(r"^job (\d+) frame (\d+): (-?\d+)$", line, text, flags=re.MULTILINE)
 
 
 def _why(built: Firmware, done: Any) -> str:

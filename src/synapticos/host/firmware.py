@@ -22,7 +22,7 @@ from synapticos.toolchain import Toolchain
 
 # What no firmware of an app needs: pipelines composed while it runs, stages of the host, a backend but the processor,
 # calls for signal processing.
-LEFT_OUT = {"COMPOSING": 0, "HOST_STAGES": 0, "ACCELERATOR": 0, "OFFLOAD": 0, "DSP": 0, "PIPELINE_NAME": 8, "LOG_ARGS": 1}
+LEFT_OUT = {"COMPOSING": 0, "HOST_STAGES": 0, "ACCELERATOR": 0, "OFFLOAD": 0, "RECLAIM": 0, "DSP": 0, "PIPELINE_NAME": 8, "LOG_ARGS": 1}
 
 
 @dataclass

@@ -102,7 +102,8 @@ class Report:
         return times[-1] if times else None
 
     def to_json(self) -> dict[str, Any]:
-        """Plain lists, dicts and numbers."""
+        """Plain lists, dicts and numbers; of a run on this machine without what only an emulated board knows."""
+        measured = {"instructions": self.instructions, "sizes": self.sizes, "console": self.console}
         return {
             "where": self.where,
             "digest": self.digest,
@@ -113,7 +114,5 @@ class Report:
                 name: [{"layer": n, "operator": o, "macs": m, "us": t} for n, o, m, t in rows] for name, rows in self.layers.items()
             },
             "arena": {"planned": self.planned, "frames": self.frames_planned, "used": self.peak},
-            "instructions": self.instructions,
-            "sizes": self.sizes,
-            "console": self.console,
+            **{name: value for name, value in measured.items() if value},
         }

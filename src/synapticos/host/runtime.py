@@ -17,15 +17,17 @@ import asyncio
 import contextlib
 import operator
 import os
+import struct
 import threading
 import time
 import weakref
-from collections.abc import Generator, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Generator, Iterator, Mapping
+from typing import Any, NoReturn
 
 import numpy as np
 
 from synapticos import lang
+from synapticos.app import calls
 from synapticos.app.declare import PRIORITIES, App, Pipeline
 from synapticos.app.image import DTYPE, Image, PipelineImage, compile_app, tensor_fields
 from synapticos.app.sources import Together
@@ -39,18 +41,27 @@ from synapticos.kernel.kernel import Kernel
 from synapticos.kernel.status import Status
 from synapticos.kernel.tensor import StageCall, Tensor
 
+WORD, SIGNED, LONG = struct.Struct("<I"), struct.Struct("<i"), struct.Struct("<Q")
+
 MAX_DEADLINE = 0xFFFFFFFF  # us: a u32 of the kernel
 SLICE_MS = 20  # how long the kernel runs between two looks for Ctrl-C and time limits
+COPIED = 16384  # bytes up to which inputs and results go through buffers that are there already
+
+
 
 class Job:
     """A submitted job. Its result can be asked for as often as one likes."""
 
-    def __init__(self, runtime: Runtime, pipeline: PipelineImage, number: int, held: Any, out: list[np.ndarray]) -> None:
-        self._runtime, self._pipeline, self.id = runtime, pipeline, number
-        self._held = held  # the input: memory that the kernel reads until the job has ended
+    __slots__ = ("_runtime", "_pipeline", "_lane", "_held", "_out", "_status", "_error", "_then", "id", "failure", "times", "__weakref__")
+
+    def __init__(self, runtime: Runtime, lane: Lane, held: Any, out: list[np.ndarray] | None, then: Callable[[Job], Any] | None) -> None:
+        self._runtime, self._pipeline, self._lane = runtime, lane.pipeline, lane
+        self.id = 0
+        self._held = held  # the input and where the result goes: memory of the kernel's until the job has ended
         self._out = out
         self._status: Status | None = None
-        self._error: Exception | None = None
+        self._error: BaseException | None = None
+        self._then = then
         self.failure: Failure | None = None  # how it failed, if the kernel ended it with an error
         self.times: dict[str, Any] | None = None  # when profiling: ticks in all, by stage, bytes of its frame
 
@@ -62,12 +73,16 @@ class Job:
     def result(self, timeout: float | None = None) -> Any:
         """The result: an array, or a list of them where the pipeline ends in several tensors.
 
-        Raises TimeoutError after `timeout` seconds, KernelError if the job failed or was cancelled.
+        Raises TimeoutError after `timeout` seconds, KernelError if the job failed or was cancelled, and what its `then`
+        raised.
         """
-        self._runtime._wait(self, timeout)
+        if self._status is None:
+            self._runtime._wait(self, timeout)
         if self._error is not None:
             raise self._error
-        return self._out[0] if len(self._out) == 1 else list(self._out)
+        out = self._out
+        assert out is not None
+        return out[0] if len(out) == 1 else list(out)
 
     def cancel(self) -> bool:
         """End it, if it has not ended: before its next step if it runs. False if it had ended already."""
@@ -75,6 +90,53 @@ class Job:
 
     def __await__(self) -> Generator[Any, None, Any]:
         return asyncio.get_running_loop().run_in_executor(None, self.result).__await__()
+
+
+class Lane:
+    """What is the same for every job of a pipeline, made once: descriptors, and for the native engine the call itself.
+
+    `free` are buffers of jobs that have ended: input, result, and where they lie.
+    """
+
+    def __init__(self, runtime: Runtime, pipeline: PipelineImage) -> None:
+        e, spec = runtime._engine, pipeline.source
+        self.pipeline, self.spec = pipeline, spec
+        self.shape, self.dtype = spec.shape, DTYPES[spec.dtype]
+        self.handle = e(rows.app_pipeline, runtime.kernel, pipeline.number)
+        self.tensor = e.new(Tensor, **tensor_fields(spec))
+        self.params = runtime._params(pipeline.priority, pipeline.deadline)
+        self.what = f'{runtime.app.name}: pipeline "{pipeline.name}"'
+        self.room = runtime.image.frames[pipeline.priority] >= pipeline.plan
+        self.keep = runtime.profile or any(spec.rows for spec in pipeline.outputs)  # its slot is looked at before it is freed
+        sizes = (spec.bytes, *(s.bytes for s in pipeline.outputs))
+        self.quick = runtime.engine == "native" and pipeline.together is None and max(sizes) <= COPIED and self.room
+        self.free: list[Buffers] = []
+        self.post: Any = None
+        if self.quick:
+            _, memory = _results(pipeline.outputs, None, pipeline.name)
+            none = e.share(np.zeros(16, np.uint8))
+            arguments = (runtime.kernel, self.handle, self.tensor, none, none, memory.nbytes, self.params)
+            self.post, self.block, made = e.raw(sched.infer_post, *arguments)
+            self.data_at, self.out_at = (made.parameters[i][1] for i in (3, 4))
+            self.status_at, self.id_at = (at for _, at in made.results)
+
+    def buffers(self) -> Buffers:
+        try:
+            return self.free.pop()
+        except IndexError:
+            return Buffers(self)
+
+
+class Buffers:
+    """Memory for one small job of a lane: where its input is copied to, and its result from."""
+
+    __slots__ = ("input", "results", "data", "out")
+
+    def __init__(self, lane: Lane) -> None:
+        raw = _aligned(max(lane.spec.bytes, 1))
+        self.input = raw[: lane.spec.bytes].view(lane.dtype).reshape(lane.shape)
+        self.results, memory = _results(lane.pipeline.outputs, None, lane.pipeline.name)
+        self.data, self.out = int(raw.ctypes.data), int(memory.ctypes.data)
 
 
 class Runtime:
@@ -90,24 +152,65 @@ class Runtime:
         self._locks()
         # The native kernel takes calls from any thread; an interpreted one is called by one at a time.
         self._calls: Any = contextlib.nullcontext() if engine == "native" else self._taking
+        self._lending: Any = contextlib.nullcontext if engine == "native" else self._engine.lending
         self._jobs: dict[int, Job] = {}
         self._closed = False
+        try:
+            self._boot(profile)
+        except BaseException:
+            self._engine.close()
+            raise
+        _RUNTIMES.add(self)
+
+    def _boot(self, profile: bool) -> None:
         e = self._engine
         self.kernel = e.new(Kernel)
         self._memory = e.array(lang.u8, self.image.arena_bytes)
         self._tables = e.array(lang.u8, self.image.tables)
         self._containers = e.array(lang.u8, self.image.containers)
         self._check(self.image.boot(e, self.kernel, self._memory, self._tables, self._containers), self.app.name)
-        self._handles = {p.name: e(rows.app_pipeline, self.kernel, p.number) for p in self.image.pipelines}
+        self._lanes: dict[Any, Lane] = {p.name: Lane(self, p) for p in self.image.pipelines}
+        self._prepare()
         self.kernel.profile.enabled = profile
         self.kernel.profile.trace = profile
-        _RUNTIMES.add(self)
+
+    def _params(self, priority: int, deadline: int) -> Any:
+        return self._engine.new(JobParams, priority=priority, deadline_us=deadline, preemptible=True)
+
+    def _prepare(self) -> None:
+        """The two calls that run and look, with their arguments in place where the engine allows it."""
+        e, kernel = self._engine, self.kernel
+        if self.engine != "native":
+            self._go = lambda number, keep: int(e(calls.job_run, kernel, number, SLICE_MS * 1000, keep))
+            self._peek = lambda number: int(e(calls.job_look, kernel, number))
+            return
+        run, run_block, made = e.raw(calls.job_run, kernel, 0, SLICE_MS * 1000, False)
+        (_, id_at), _, (_, keep_at) = made.parameters[1:]
+        told_at = made.results[0][1]
+        look, look_block, made = e.raw(calls.job_look, kernel, 0)
+        look_id_at, look_told_at = made.parameters[1][1], made.results[0][1]
+        put, get = WORD.pack_into, LONG.unpack_from
+
+        def go(number: int, keep: bool) -> int:
+            put(run_block, id_at, number)
+            run_block[keep_at] = keep
+            run()
+            return int(get(run_block, told_at)[0])
+
+        def peek(number: int) -> int:
+            put(look_block, look_id_at, number)
+            look()
+            return int(get(look_block, look_told_at)[0])
+
+        self._go = go  # by the thread that runs the kernel
+        self._peek = peek  # by who holds `_taking`
 
     def _locks(self) -> None:
         self._running = threading.Lock()  # held by the thread that runs the kernel
         self._runner = 0  # which thread that is
         self._taking = threading.RLock()  # held while a job is entered in `_jobs`, or its outcome is taken
         self._news = threading.Condition()
+        self._waiting = 0  # threads that wait for news
 
     def _forked(self) -> None:
         """In a new process: its one thread holds no lock, and whoever did is not here to finish."""
@@ -137,6 +240,7 @@ class Runtime:
                 if left is not None:
                     left.cancel()
                     self._step(left)
+            self._engine.close()
         with self._news:
             self._news.notify_all()
 
@@ -154,17 +258,54 @@ class Runtime:
         priority: int | None = None,
         deadline: int | None = None,
         out: np.ndarray | None = None,
+        then: Callable[[Job], Any] | None = None,
     ) -> Job:
-        """Queue a job. `data` is used where it lies if it is contiguous and aligned, and must not change until the job ends.
+        """Queue a job. `data` is used where it lies if it is contiguous, aligned and more than 16 KB, and must not change
+        until the job ends.
 
         A pipeline of several sources takes a dict of arrays, by source.
         Priority and deadline (microseconds) are those of the app's job unless given. `out` takes the result if the pipeline
-        ends in one tensor. Raises KernelError with Status.BUSY if no slot is free.
+        ends in one tensor. `then` is called with the job once it has ended, by the thread that saw it end; what it raises,
+        `result` raises. Raises KernelError with Status.BUSY if no slot is free.
         """
+        lane = self._lanes.get(pipeline if type(pipeline) is str else getattr(pipeline, "name", pipeline))
+        if lane is None:
+            self._unknown(pipeline)
+        if not lane.quick or priority is not None or deadline is not None or out is not None:
+            return self._submit(lane, data, priority, deadline, out, then)
+        with self._taking:
+            if self._closed:
+                self._over()
+            buffers = lane.buffers()
+            if type(data) is np.ndarray and data.shape == lane.shape and data.dtype == lane.dtype:
+                buffers.input[...] = data
+            else:
+                buffers.input[...] = _input(data, lane.spec, lane.pipeline.name).reshape(lane.shape)
+            job = Job(self, lane, buffers, None, then)
+            block = lane.block
+            LONG.pack_into(block, lane.data_at, buffers.data)
+            LONG.pack_into(block, lane.out_at, buffers.out)
+            WORD.pack_into(block, lane.id_at, 0)
+            try:
+                lane.post()
+                job.id = WORD.unpack_from(block, lane.id_at)[0]
+                if job.id:
+                    self._jobs[job.id] = job
+            except BaseException:
+                self._unpost(WORD.unpack_from(block, lane.id_at)[0])
+                raise
+            if not job.id:
+                lane.free.append(buffers)
+                self._check(SIGNED.unpack_from(block, lane.status_at)[0], lane.what)
+        return job
+
+    def _submit(
+        self, lane: Lane, data: Any, priority: int | None, deadline: int | None, out: np.ndarray | None, then: Callable[[Job], Any] | None
+    ) -> Job:
+        """`submit` of what has no buffers of its own, or is more or less urgent than its pipeline's other jobs."""
+        found = lane.pipeline
         if self._closed:
-            raise UserError(f"{self.app.name}: the runtime is closed")
-        found = self._pipeline(pipeline)
-        spec = found.source
+            self._over()
         if priority is not None and priority not in range(len(self.image.frames)):
             raise UserError(f"{self.app.name}: priority is syn.REALTIME, syn.NORMAL or syn.BEST_EFFORT, not {priority!r}")
         if deadline is not None and not _is_word(deadline):
@@ -175,103 +316,131 @@ class Runtime:
             raise UserError(
                 f'{self.app.name}: pipeline "{found.name}" has no frame in class {name}: declare app.job(..., priority=syn.{name})'
             )
-        array = _input(data, spec, found.name) if found.together is None else _inputs(data, found.together, found.name)
+        array = _input(data, lane.spec, found.name) if found.together is None else _inputs(data, found.together, found.name)
         results, memory = _results(found.outputs, out, found.name)
         e = self._engine
-        with self._taking:
+        with self._taking, self._lending():
             if self._closed:
-                raise UserError(f"{self.app.name}: the runtime is closed")
-            params = e.new(
-                JobParams,
-                priority=urgency,
-                deadline_us=found.deadline if deadline is None else int(deadline),
-                preemptible=True,
-            )
-            tensor = e.new(Tensor, **tensor_fields(spec))
+                self._over()
+            params = lane.params
+            if priority is not None or deadline is not None:
+                params = self._params(urgency, found.deadline if deadline is None else int(deadline))
             held = e.share(array.reshape(-1).view(np.uint8))
             target = e.share(memory)
-            pipe = self._handles[found.name]
-            status, number = e(sched.infer_post, self.kernel, pipe, tensor, held, target, memory.nbytes, params)
-            self._check(status, f'{self.app.name}: pipeline "{found.name}"')
-            job = Job(self, found, number, (array, held, target, memory), results)
-            self._jobs[number] = job
+            job = Job(self, lane, (array, held, target, memory), results, then)
+            number = 0
+            try:
+                status, number = e(sched.infer_post, self.kernel, lane.handle, lane.tensor, held, target, memory.nbytes, params)
+                job.id = number
+                if number:
+                    self._jobs[number] = job
+            except BaseException:
+                self._unpost(number)
+                raise
+            self._check(status, lane.what)
         return job
+
+    def _unpost(self, number: int) -> None:
+        """Whoever submitted was interrupted and will never hear of this job: end it and let go of its slot."""
+        if number and self._jobs.pop(number, None) is None:
+            self._engine(sched.infer_abort, self.kernel, number)
+            self._engine(sched.infer_detach, self.kernel, number)
+
+    def _over(self) -> NoReturn:
+        raise UserError(f"{self.app.name}: the runtime is closed")
+
+    def _unknown(self, wanted: Any) -> NoReturn:
+        name = wanted.name if isinstance(wanted, Pipeline) else wanted
+        raise UserError(f'{self.app.name}: no pipeline "{name}"; there is {", ".join(p.name for p in self.image.pipelines)}')
 
     def poll(self) -> bool:
         """Run one step of whatever is most urgent. False if there was nothing to do."""
         if self._closed:
-            raise UserError(f"{self.app.name}: the runtime is closed")
-        with self._turn(), self._calls, self._whole():
-            answer, number = self._engine(sched.kernel_poll, self.kernel)
-            if answer == sched.Poll.HOST:
-                self._host_stage(number)
+            self._over()
+        with self._turn():
+            try:
+                with self._calls:
+                    answer, number = self._engine(sched.kernel_poll, self.kernel)
+                    if answer == sched.Poll.HOST:
+                        self._host_stage(number)
+            except BaseException:
+                self._closed = True
+                raise
         self._collect()
+        self._tell()
         return answer in (sched.Poll.RAN, sched.Poll.HOST)
 
     # How it goes on ---------------------------------------------------------------------------------------------------
 
-    def _pipeline(self, wanted: str | Pipeline) -> PipelineImage:
-        name = wanted.name if isinstance(wanted, Pipeline) else wanted
-        for found in self.image.pipelines:
-            if found.name == name:
-                return found
-        raise UserError(f'{self.app.name}: no pipeline "{name}"; there is {", ".join(p.name for p in self.image.pipelines)}')
-
     @contextlib.contextmanager
-    def _turn(self, wait: bool = True) -> Iterator[bool]:
-        """This thread runs the kernel, once no other does; without `wait` the value says whether it may."""
+    def _turn(self) -> Iterator[None]:
+        """This thread runs the kernel, once no other does."""
+        self._not_inside()
+        with self._running:
+            self._runner = threading.get_ident()
+            try:
+                yield
+            finally:
+                self._runner = 0
+
+    def _not_inside(self) -> None:
         if self._runner == threading.get_ident():
             raise UserError(f"{self.app.name}: a stage of the host cannot wait for the kernel that runs it; hand on what it needs as its input")
-        running = self._running
-        mine = running.acquire(blocking=wait)
-        try:
-            if mine:
-                self._runner = threading.get_ident()
-            yield mine
-        finally:
-            if mine:
-                self._runner = 0
-                running.release()
 
     def _wait(self, job: Job, timeout: float | None) -> None:
+        """Until the job has ended: run the kernel, or wait for the thread that does."""
+        self._not_inside()
         end = None if timeout is None else time.monotonic() + timeout
+        running = self._running
         while job._status is None:
             if self._closed:
-                raise UserError(f"{self.app.name}: the runtime is closed")
-            left = SLICE_MS / 1000 if end is None else min(SLICE_MS / 1000, end - time.monotonic())
-            with self._turn(wait=False) as mine:
-                if mine and job._status is None and not self._closed:
-                    self._step(job)
-            if mine:
-                with self._news:
-                    self._news.notify_all()
+                self._over()
+            if running.acquire(blocking=False):
+                try:
+                    self._runner = threading.get_ident()
+                    if job._status is None and not self._closed:
+                        self._step(job)
+                finally:
+                    self._runner = 0
+                    running.release()
+                self._tell()
             else:
+                left = SLICE_MS / 1000 if end is None else min(SLICE_MS / 1000, end - time.monotonic())
                 with self._news:
-                    if job._status is None:
-                        self._news.wait(max(left, 0))
+                    self._waiting += 1
+                    try:
+                        if job._status is None and running.locked():
+                            self._news.wait(max(left, 0))
+                    finally:
+                        self._waiting -= 1
             if job._status is None and end is not None and time.monotonic() >= end:
                 raise TimeoutError(f'{self.app.name}: job {job.id} of "{job._pipeline.name}" is not done after {timeout:g} s')
 
-    def _step(self, job: Job) -> None:
-        """Run the kernel for a while: until `job` has ended, a slice of time is over, or the host has a stage to run."""
-        e = self._engine
-        with self._calls, self._whole():
-            if self.image.host_stages:
-                answer, number = e(sched.kernel_poll, self.kernel)
-                if answer == sched.Poll.HOST:
-                    self._host_stage(number)
-            else:
-                e(sched.infer_wait, self.kernel, job.id, SLICE_MS)
-        self._collect()
+    def _tell(self) -> None:
+        """Something has ended, or nobody runs the kernel any more."""
+        if self._waiting:
+            with self._news:
+                self._news.notify_all()
 
-    @contextlib.contextmanager
-    def _whole(self) -> Iterator[None]:
-        """A kernel that a trap or Ctrl-C has left in the middle of a step is not used again."""
+    def _step(self, job: Job) -> None:
+        """Run the kernel for a while: until `job` or another has ended, a slice of time is over, or the host has a stage to run.
+
+        A kernel that a trap or Ctrl-C has left in the middle of a step is not used again.
+        """
+        keep = job._lane.keep
         try:
-            yield
+            with self._calls:
+                told = self._go(job.id, keep)
+                if told & 2:
+                    self._host_stage(told >> 32)
+                    told = 0
+            if told and not keep:
+                self._end(job, told, freed=not told >> 8)
         except BaseException:
             self._closed = True
             raise
+        if self._jobs:
+            self._collect()
 
     def _collect(self) -> None:
         """Take the outcome of every job that has ended, and free its slot."""
@@ -279,43 +448,67 @@ class Runtime:
             self._look(job)
 
     def _look(self, job: Job) -> bool:
-        e = self._engine
         with self._taking:
             if job._status is not None:
                 return True
             if self._closed:
                 return False  # what it has left is not looked at
-            over, status = e(sched.outcome, self.kernel, job.id)
-            if not over:
+            told = self._peek(job.id)
+            if not told or told >> 8 & 0xFF == -Status.NOENT:  # the thread that runs it has taken it, and will say
                 return False
-            status = Status(int(status))
-            self._finish(job, status)
-            if self._jobs.pop(job.id, None) is not None:
-                e(sched.infer_detach, self.kernel, job.id)
-            job._status = status
+            self._end(job, told, freed=False)
         return True
 
-    def _finish(self, job: Job, status: Status) -> None:
-        e, name = self._engine, f'{self.app.name}: pipeline "{job._pipeline.name}"'
-        array, held, target, memory = job._held
-        if self.profile:
-            job.times = self._times(job.id)
-        if status == Status.OK:
-            if self.engine == "cortex-m":  # its memory is its own: what lies there is copied out
-                memory[:] = np.frombuffer(bytes(target), np.uint8)
-            for i, spec in enumerate(job._pipeline.outputs):
-                if spec.rows:
-                    tensor = e.new(Tensor)
-                    e(sched.infer_output, self.kernel, job.id, i, tensor)
-                    job._out[i] = job._out[i][: tensor.shape[0]]
-        elif job._error is not None:
-            pass  # its stage of the host has raised it
-        elif status == Status.CANCELED:
+    def _end(self, job: Job, told: int, freed: bool) -> None:
+        """A job has ended, as `job_told` says: its results or error, its slot unless that is free, and who wants to hear of it."""
+        with self._taking, self._lending():
+            if job._status is not None:
+                return
+            code = told >> 8 & 0xFF
+            status = Status(-code) if code else Status.OK
+            lane, held = job._lane, job._held
+            if self.profile:
+                job.times = self._times(job.id)
+            if code:
+                self._fail(job, status)
+            elif type(held) is Buffers:
+                results = held.results
+                job._out = [results[0].copy()] if len(results) == 1 else [r.copy() for r in results]
+            elif self.engine == "cortex-m":  # its memory is its own: what lies there is copied out
+                held[3][:] = np.frombuffer(bytes(held[2]), np.uint8)
+            if lane.keep and not code:
+                self._cut(job)
+            if not freed:
+                self._engine(sched.infer_detach, self.kernel, job.id)
+            self._jobs.pop(job.id, None)
+            if type(held) is Buffers:
+                lane.free.append(held)
+            job._held = None
+            job._status = status
+        if job._then is not None:
+            try:
+                job._then(job)
+            except Exception as error:
+                job._error = job._error or error
+
+    def _cut(self, job: Job) -> None:
+        """Results of any number of rows are as long as they came out."""
+        assert job._out is not None
+        for i, spec in enumerate(job._pipeline.outputs):
+            if spec.rows:
+                tensor = self._engine.new(Tensor)
+                self._engine(sched.infer_output, self.kernel, job.id, i, tensor)
+                job._out[i] = job._out[i][: tensor.shape[0]]
+
+    def _fail(self, job: Job, status: Status) -> None:
+        if job._error is not None:
+            return  # its stage of the host has raised it
+        name = job._lane.what
+        if status == Status.CANCELED:
             job._error = KernelError(f"{name}: job {job.id} was cancelled", int(status))
         else:
             job.failure = self._blame(job, status)
             job._error = KernelError(f"{name}: {job.failure}", int(status))
-        job._held = None
 
     def _blame(self, job: Job, status: Status) -> Failure:
         """How a job failed that has ended with an error."""
@@ -355,7 +548,10 @@ class Runtime:
 
     def _host_stage(self, number: int) -> None:
         """Run the NumPy stage that job `number` wants, and post what it made."""
-        e = self._engine
+        with self._lending():
+            self._run_host_stage(self._engine, number)
+
+    def _run_host_stage(self, e: Any, number: int) -> None:
         call = e.new(StageCall)
         status, which = e(sched.stage_take, self.kernel, number, call)
         if Status(int(status)) != Status.OK:

@@ -9,11 +9,12 @@ import numpy as np
 
 from synapticos import boards, importers, toolchain
 from synapticos.errors import UserError
-from synapticos.host import layers_program
+from synapticos.host import answers_program, layers_program
 from synapticos.host.firmware import link_program
 from synapticos.host.onnx_reference import OnnxReference
 from synapticos.kernel.layers import tables as layer_tables
 from synapticos.model.graph import Graph, Op
+from synapticos.model.load import load_container
 from synapticos.model.pack import Compiled
 from synapticos.model.verify import (
     ALL,
@@ -147,6 +148,36 @@ def verify_container(container: bytes, source: str) -> Answered:
     return verify_answers(native(), container, source)
 
 
+def verify_container_on_board(container: bytes, source: str, board_name: str) -> Answered:
+    """A container's own known answers, as firmware on an emulated board."""
+    from synapticos.compiler import Program
+    from synapticos.emulator import Machine
+
+    board = boards.find(board_name)
+    found = load_container(container, source)
+    header = found.header
+    ram = max(sum(-(-header[f"{space}_bytes"] // 16) * 16 for space in ("persistent", "frame", "scratch")), 16)
+    if ram + board.stack > board.ram.size:
+        raise UserError(
+            f"{source} on {board.name}: needs {ram + board.stack:,} bytes of RAM (arena {ram:,}, stack {board.stack:,}), "
+            f"{board.ram.size:,} are available; give another --board"
+        )
+    variants = {step["variant"] for step in found.steps}
+    rows = {
+        layer_tables.VALIDATE: layer_tables.validate_functions(variants),
+        layer_tables.RUN: layer_tables.run_functions(variants),
+    }
+    entry: Any = answers_program.main
+    made = Program.of([entry], {"ANSWERS_RAM": ram}, 4, rows, {answers_program.CONTAINER: container})
+    elf, _ = link_program(made, entry, board, toolchain.find(board.target))
+    done = Machine(elf, board, files={}).run()
+    if done.code != 0:
+        text = done.text.strip().splitlines()
+        raise UserError(f"{source} on {board.name}: {done.reason or (text[-1] if text else f'ended with {done.code}')}")
+    told = done.files.get("out0", b"")
+    return Answered(source, f"{board.name} (in-process emulator)", len(told), tuple(i for i, right in enumerate(told) if not right))
+
+
 def known_answers(data: bytes, compiled: Compiled, cases: int) -> list[Any]:
     """Inputs with what the reference answers, to be kept in a container."""
     from synapticos.model.pack import Answer
@@ -160,4 +191,4 @@ def known_answers(data: bytes, compiled: Compiled, cases: int) -> list[Any]:
     return answers
 
 
-__all__ = ["known_answers", "reference_of", "run_on_board", "verify_container", "verify_on_board", "verify_on_host"]
+__all__ = ["known_answers", "reference_of", "run_on_board", "verify_container", "verify_container_on_board", "verify_on_board", "verify_on_host"]

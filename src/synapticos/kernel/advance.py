@@ -6,7 +6,7 @@ Completion names the job by its id, never by its slot: state first, then the cal
 from synapticos.lang import *
 from synapticos.kernel import hal
 from synapticos.kernel.backend import NpuState
-from synapticos.kernel.capacity import ACCELERATOR, COMPOSING, DEADLINES, HOST_STAGES, LATE_POLICIES, MAX_JOBS, OFFLOAD, PROFILING, RELEASES
+from synapticos.kernel.capacity import ACCELERATOR, COMPOSING, DEADLINES, HOST_STAGES, LATE_POLICIES, MAX_JOBS, OFFLOAD, PROFILING, RECLAIM, RELEASES
 from synapticos.kernel.feed import release_over
 from synapticos.kernel.job import FREE_FRAME, HostWork, Job, JobDone, JobState, Late, Timed, job_finished
 from synapticos.kernel.kernel import Inside, Kernel
@@ -135,6 +135,8 @@ def end_job(kernel: Kernel, slot: u32, status: Status) -> None:
         job.inputs = 0
         if job.frame != FREE_FRAME:
             job.mark = 0
+    if RECLAIM != 0:
+        job.began = kernel.clock.ticks
     release_job(kernel, job, slot)
     callback = u32(job.callback)
     if len(CALLBACKS) != 0 and callback != 0:
@@ -232,6 +234,13 @@ def free_slot(kernel: Kernel, job: Job, slot: u32) -> None:
     job.state = JobState.FREE
     kernel.free.add(slot)
     job.mark = 0
+
+
+@fn
+def reclaim_slot(kernel: Kernel, job: Job, slot: u32) -> None:
+    """Inside the critical section: nobody has read this job, and nobody will."""
+    free_slot(kernel, job, slot)
+    kernel.stats.reclaimed = wrap(u32, kernel.stats.reclaimed + 1)
 
 
 @fn

@@ -5,7 +5,7 @@ below with `Ptr` results are the published shapes of calls that in Python give a
 """
 
 from synapticos.lang import *
-from synapticos.kernel import compose, due, feed, infer, kernel, memory, models, npu, runtime, sched, tables
+from synapticos.kernel import compose, due, feed, infer, kernel, memory, models, npu, offload, runtime, sched, tables
 from synapticos.kernel.dsp import calls
 from synapticos.kernel.kernel import Kernel
 from synapticos.kernel.model import ModelInfo
@@ -67,6 +67,7 @@ EXPORTS = {
     "syn_hal_npu_get_output": npu.npu_get_output,
     "syn_hal_npu_suspend": npu.npu_suspend,
     "syn_hal_npu_resume": npu.npu_resume,
+    "syn_npu_done": offload.npu_done,
     "syn_hal_dsp_init": calls.kernel_dsp_init,
     "syn_hal_dsp_normalize_int8": calls.kernel_dsp_normalize_int8,
     "syn_hal_dsp_softmax_f32": calls.kernel_dsp_softmax_f32,
@@ -81,6 +82,8 @@ EXPORTS = {
     "syn_model_set_data": models.model_set_data,
     "syn_model_set_crc": models.model_set_crc,
     "syn_model_clear_state": models.model_clear_state,
+    "syn_model_pin": models.model_pin,
+    "syn_model_loads": models.model_loads,
     "syn_model_load": models.model_load,
     "syn_model_unload": models.model_unload,
     "syn_model_is_loaded": models.model_is_loaded,
@@ -98,6 +101,7 @@ EXPORTS = {
     "syn_infer_wait": sched.infer_wait,
     "syn_infer_cancel": sched.infer_cancel,
     "syn_infer_abort": sched.infer_abort,
+    "syn_infer_reclaim": sched.infer_reclaim,
     "syn_infer_set_deadline": sched.infer_set_deadline,
     "syn_infer_detach": sched.infer_detach,
     "syn_infer_state": sched.infer_state,
@@ -106,6 +110,8 @@ EXPORTS = {
     "syn_infer_read": sched.infer_read,
     "syn_infer_set_max_concurrent": sched.infer_set_max_concurrent,
     "syn_infer_run_sync": infer.infer_run_sync,
+    "syn_drain": sched.sched_drain,
+    "syn_release": sched.sched_release,
     "syn_poll": sched.kernel_poll,
     "syn_due": due.kernel_due,
     "syn_rest": due.kernel_rest,

@@ -20,6 +20,7 @@ PLAIN_STAGES = param(u32, 1, max=1)  # 0: a pipeline is a model and nothing else
 HOST_STAGES = param(u32, 1, max=1)  # 0: no stage waits for the host
 DEADLINES = param(u32, 1, max=1)  # 0: no job has a deadline
 LATE_POLICIES = param(u32, 1, max=1)  # 0: a miss is counted and no more; no job is skipped, ended or told of for it
+RECLAIM = param(u32, 1, max=1)  # 0: a job that has ended keeps its slot until somebody reads it
 MODEL_STATE = param(u32, 1, max=1)  # 0: no model keeps anything from run to run
 ACCELERATOR = param(u32, 1, max=1)  # 0: no backend holds one model at a time, or leaves outputs that it does not describe
 PARTS = param(u32, 1, max=1)  # 0: every pipeline has one source, or a model that takes several as they come

@@ -84,6 +84,7 @@ class Late(u8, Enum):
     SKIP = 2  # it ends with TIMEDOUT if it has not begun, or cannot make it as it would begin; else it runs on
 
 
+RECLAIMABLE: Final[u32] = 2  # a flag of a job: once it has ended, its slot may go to another if no slot is free
 TELL_LATE: Final[u32] = 1  # a flag of a job: its callback is also called at the miss, with INPROGRESS
 
 
@@ -97,7 +98,7 @@ class JobParams:
     priority: u8
     preemptible: bool
     late: u8  # a Late
-    flags: u8  # 0 or TELL_LATE
+    flags: u8  # TELL_LATE, RECLAIMABLE
     release_us: u64  # microseconds since boot; 0: its submission
 
 
@@ -120,7 +121,7 @@ class Job:
     times: JobTimes
     deadline: u64  # ticks since boot; NEVER: none
     release: u64  # as `timed` says
-    began: u64  # ticks since boot, first step
+    began: u64  # ticks since boot: its first step, and once it has ended its end
     id: u32
     sequence: u32  # of submission; wraps
     user: u32

@@ -49,6 +49,7 @@ class Stats:
     errors: u32
     cancelled: u32
     preemptions: u32
+    reclaimed: u32  # unread ones whose slot was given away
     expired: u32  # of the errors: ended by their late policy
     misses: Shaped[Array[u32], CLASSES]  # jobs that missed their deadline, whatever became of them
 

@@ -3,8 +3,11 @@
 from synapticos.lang import *
 from synapticos.kernel import hal
 from synapticos.kernel.arena import HEADER, SCRATCH_POOL_SIZE, shape_bytes
+from synapticos.kernel.capacity import COMPOSING
 from synapticos.kernel.job import JobState
 from synapticos.kernel.kernel import FRAMES, Kernel
+from synapticos.kernel.model import ModelState
+from synapticos.kernel.pipeline import PipelineState
 from synapticos.kernel.region import REGION_ARENA
 from synapticos.kernel.status import Status
 from synapticos.kernel.tensor import MAX_DIMS, DType, Lifetime, Tensor
@@ -27,17 +30,34 @@ class MemStats:
 
 
 @fn
+def forget_persistent(kernel: Kernel) -> Status:
+    """Models that are not loaded have no persistent bytes any more. Returns OK; BUSY if a loaded one or a stage has some."""
+    for model in kernel.models.items:
+        if model.state == ModelState.LOADED and model.persistent_bytes != 0:
+            return Status.BUSY
+    for pipeline in kernel.pipelines.items:
+        for i in range(pipeline.count):
+            if pipeline.state != PipelineState.FREE and pipeline.stages[i].state_bytes != 0:
+                return Status.BUSY
+    for model in kernel.models.items:
+        model.persistent_bytes = 0
+    return Status.OK
+
+
+@fn
 def mem_init_pool(kernel: Kernel, base: Ptr[u8] | None, size: u32, scratch: u32) -> Status:
     """Adopt `size` bytes at `base` as the arena, the last `scratch` of them as scratch pool; all counters 0.
 
     Returns OK; INVAL if `base` is None or no multiple of 16, `size` is 0, or `size` <= `scratch`; BUSY while a job
-    is unfinished or unread, for its tensors may lie there.
+    is unfinished or unread, for its tensors may lie there, or a loaded model or a stage keeps a state there.
     """
     if base is None or not aligned(base, 16):
         return Status.INVAL
     for job in kernel.jobs:
         if job.state != JobState.FREE:
             return Status.BUSY
+    if COMPOSING != 0:
+        check(forget_persistent(kernel))
     status = kernel.arena.init(size, scratch)
     if status != Status.OK:
         return status

@@ -136,7 +136,11 @@ def check_payload(kernel: Kernel, model: Model) -> Status:
 
 @fn
 def load_payload(kernel: Kernel, model: Model, handle: u32) -> Status:
-    """Let the backend check the payload and note what it needs; give it persistent memory; make it resident."""
+    """Let the backend check the payload and note what it needs; give it persistent memory; make it resident.
+
+    Returns what the backend says; NOTSUP, NOMEM or PERM for what this build, its arena or its accelerator cannot give.
+    After an error nothing has changed but, if the backend cannot clear the model's state, that it has memory for it.
+    """
     arena = kernel.arena
     data = kernel.regions.get(model.region, model.at, model.bytes)
     if data is None:
@@ -161,6 +165,15 @@ def load_payload(kernel: Kernel, model: Model, handle: u32) -> Status:
         return refuse(kernel.note, Status.NOMEM, f"the model needs {need.frame_bytes} bytes of the arena's {arena.size}, {need.scratch_bytes} of {arena.scratch_size} scratch")
     if MODEL_STATE == 0 and need.persistent_bytes != 0:
         return Status.NOTSUP
+    # Nothing has changed until here, and nothing below refuses but for want of memory, which changes nothing either.
+    place: u32 = NOWHERE
+    if ACCELERATOR != 0 and model.exclusive:
+        if not kernel.npu.initialised:
+            return Status.PERM
+        if OFFLOAD == 0 or not model.asynchronous:
+            place = npu_empty_place(kernel, model.backend)
+            if place == NOWHERE:
+                return Status.NOMEM
     if MODEL_STATE != 0 and need.persistent_bytes > model.persistent_bytes:
         at = check(arena.block(need.persistent_bytes, Lifetime.PERSISTENT))
         model.persistent_at = at
@@ -170,15 +183,9 @@ def load_payload(kernel: Kernel, model: Model, handle: u32) -> Status:
     model.frame_bytes = need.frame_bytes
     if need.input_bytes != 0:
         model.info.input_size = need.input_bytes
-    if ACCELERATOR != 0 and model.exclusive:
-        if not kernel.npu.initialised:
-            return Status.PERM
-        if OFFLOAD == 0 or not model.asynchronous:
-            place = npu_empty_place(kernel, model.backend)
-            if place == NOWHERE:
-                return Status.NOMEM
-            kernel.npu.holds.put(place, handle, 0)
-            kernel.npu.state = NpuState.IDLE
+    if ACCELERATOR != 0 and place != NOWHERE:
+        kernel.npu.holds.put(place, handle, 0)
+        kernel.npu.state = NpuState.IDLE
     return Status.OK
 
 

@@ -10,9 +10,9 @@ and the other has a frame of its own.
 
 from synapticos.lang import *
 from synapticos.kernel import hal
-from synapticos.kernel.advance import CALLBACKS, CallbackFn, advance, free_slot, release_job, take_host_stage  # noqa: F401
+from synapticos.kernel.advance import CALLBACKS, CallbackFn, advance, free_slot, reclaim_slot, release_job, take_host_stage  # noqa: F401
 from synapticos.kernel.backend import NpuWork
-from synapticos.kernel.capacity import COMPOSING, DEADLINES, GUARD, HOST_STAGES, LATE_POLICIES, MAX_JOBS, OFFLOAD, PROFILING, RELEASES
+from synapticos.kernel.capacity import COMPOSING, DEADLINES, GUARD, HOST_STAGES, LATE_POLICIES, MAX_JOBS, OFFLOAD, PROFILING, RECLAIM, RELEASES
 from synapticos.kernel.clock import Clock
 from synapticos.kernel.deadline import begin_deadline, see_late, skip
 from synapticos.kernel.due import release_due
@@ -303,6 +303,7 @@ def cancel_slot(kernel: Kernel, slot: u32) -> None:
     job.inputs = 0
     job.mark = 0
     job.announced = True
+    job.began = kernel.clock.ticks
     release_job(kernel, job, slot)
     kernel.stats.cancelled = wrap(u32, kernel.stats.cancelled + 1)
     if job.detached:
@@ -478,6 +479,28 @@ def infer_fault(kernel: Kernel, id: u32, out: Fault) -> Status:
     return status
 
 
+@fn
+def infer_reclaim(kernel: Kernel, keep_ms: u32) -> u32:
+    """Free the slots of jobs that ended more than `keep_ms` ago and that nobody has read: how many. Thread mode.
+
+    Whoever asks for such a job later gets NOENT. Counted in `stats.reclaimed`.
+    """
+    if RECLAIM == 0:
+        return 0
+    now = hal.ticks(kernel.board)
+    span = kernel.clock.of_us(u64(keep_ms) * 1000)
+    count: u32 = 0
+    for i in range(MAX_JOBS):
+        job = kernel.jobs[i]
+        state = hal.critical_enter(kernel.board)
+        time = kernel.clock.ticks + wrap(u32, now - kernel.clock.last)
+        if job_finished(job) and job.announced and time - min(time, job.began) > span:
+            reclaim_slot(kernel, job, i)
+            count += 1
+        hal.critical_exit(kernel.board, state)
+    return count
+
+
 # ---- stages that the host runs
 
 
@@ -576,27 +599,74 @@ def any_begun(kernel: Kernel) -> bool:
     return False
 
 
-@fn
-def sched_quiesce(kernel: Kernel) -> Status:
-    """Let no job begin, and run those that have begun to their ends. `sched_release` lets them begin again.
+class Drain(u8, Enum):
+    """What `sched_drain` waits for."""
 
-    Returns OK; BUSY, and nothing is held, from a stage, from a callback if a job is half done, or if a half-done job
-    waits for somebody else; for an accelerator it waits, unless the board's clock stands.
+    BEGUN = 0  # half-done jobs run to their ends
+    ALL = 1  # and queued ones, those that come meanwhile too
+    ABORT = 2  # half-done jobs end before their next step, as by `infer_abort`
+
+
+@fn(pure=True)
+def drained(kernel: Kernel, what: u32) -> bool:
+    if what == u32(Drain.ALL) and not kernel.hold:
+        return kernel.unfinished == 0
+    return not any_begun(kernel)
+
+
+@fn
+def sched_drain(kernel: Kernel, what: u32, timeout_ms: u32) -> Status:
+    """Run until no job is half done (a Drain), and let none begin until `sched_release`. For `timeout_ms`; 0 never sleeps.
+
+    Returns OK; INVAL for an unknown Drain. Otherwise nothing is held and all goes on as before, but for jobs aborted: BUSY
+    if somebody holds already, from a stage, from a callback if there is something to wait for, and with 0 if a half-done
+    job waits for the host; AGAIN after the timeout, or when nothing goes on and the board's clock stands. For an
+    accelerator it waits in any case, unless the clock stands.
     """
+    if what > u32(Drain.ABORT):
+        return Status.INVAL
     if kernel.inside == Inside.STEP or kernel.hold:
         return Status.BUSY
-    if kernel.inside == Inside.CALLBACK and any_begun(kernel):
+    if kernel.inside == Inside.CALLBACK and not drained(kernel, what):
         return Status.BUSY
-    kernel.hold = True
-    while any_begun(kernel):
-        answer, job = kernel_poll(kernel)
-        waits = False
-        if OFFLOAD != 0 and answer == Poll.IDLE and kernel.npu.work != NpuWork.NOTHING:
-            waits = npu_idle(kernel)
-        if answer != Poll.RAN and not waits:
-            kernel.hold = False
-            return Status.BUSY
+    start = hal.ticks(kernel.board)
+    clock = local(Clock)
+    rate = hal.tick_rate(kernel.board)
+    clock.start(start, rate)
+    kernel.hold = what != u32(Drain.ALL)
+    if what == u32(Drain.ABORT):
+        for job in kernel.jobs:
+            if job_begun(job):
+                ignore(infer_abort(kernel, job.id))
+    draining = True
+    while draining:
+        while not drained(kernel, what):
+            answer, job_id = kernel_poll(kernel)
+            waits = False
+            if OFFLOAD != 0 and answer == Poll.IDLE and kernel.npu.work != NpuWork.NOTHING:
+                waits = npu_idle(kernel)
+            stuck = answer != Poll.RAN and not waits
+            if stuck and timeout_ms == 0:
+                kernel.hold = False
+                return Status.BUSY
+            before = hal.ticks(kernel.board)
+            if stuck:
+                hal.idle(kernel.board)
+            now = hal.ticks(kernel.board)
+            clock.update(now)
+            spent = clock.us()
+            if timeout_ms != 0 and ((stuck and now == before) or spent >= u64(timeout_ms) * 1000):
+                kernel.hold = False
+                return Status.AGAIN
+        draining = not kernel.hold  # of ALL: what another thread has begun just now
+        kernel.hold = True
     return Status.OK
+
+
+@fn
+def sched_quiesce(kernel: Kernel) -> Status:
+    """`sched_drain` of half-done jobs, without sleeping: OK, or BUSY."""
+    return sched_drain(kernel, u32(Drain.BEGUN), 0)
 
 
 @fn

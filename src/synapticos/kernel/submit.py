@@ -2,15 +2,30 @@
 
 from synapticos.lang import *
 from synapticos.kernel import hal
-from synapticos.kernel.advance import CALLBACKS
-from synapticos.kernel.capacity import COMPOSING, DEADLINES, LATE_POLICIES, MAX_JOBS
-from synapticos.kernel.job import CLASSES, FREE_FRAME, NEVER, TELL_LATE, JobParams, JobState, Late, Timed, job_clear
+from synapticos.kernel.advance import CALLBACKS, reclaim_slot
+from synapticos.kernel.capacity import COMPOSING, DEADLINES, LATE_POLICIES, MAX_JOBS, RECLAIM
+from synapticos.kernel.job import CLASSES, FREE_FRAME, NEVER, RECLAIMABLE, JobParams, JobState, Late, Timed, job_clear, job_finished
 from synapticos.kernel.kernel import Kernel
 from synapticos.kernel.pipeline import PipelineState
 from synapticos.kernel.order import FEW_JOBS
 from synapticos.kernel.region import REGION_ARENA, REGION_INPUT, REGION_OUTPUT
 from synapticos.kernel.status import Status
 from synapticos.kernel.tensor import Tensor
+
+FLAGS = LATE_POLICIES + RECLAIM * 2  # of a job that this build knows: TELL_LATE, RECLAIMABLE
+
+
+@fn(inline=False)
+def reclaim_oldest(kernel: Kernel) -> None:
+    """Inside the critical section: free the slot of the job that ended first of those that nobody has read and that allow it."""
+    oldest: u32 = MAX_JOBS
+    for i in range(MAX_JOBS):
+        job = kernel.jobs[i]
+        if job_finished(job) and job.announced and u32(job.flags) & RECLAIMABLE != 0:
+            if oldest == MAX_JOBS or job.began < kernel.jobs[oldest].began:
+                oldest = i
+    if oldest != MAX_JOBS:
+        reclaim_slot(kernel, kernel.jobs[oldest], oldest)
 
 
 @fn
@@ -33,6 +48,8 @@ def claim(kernel: Kernel, pipe: u32, params: JobParams | None) -> tuple[Status, 
         frame = u32(priority)
         if kernel.frames[frame].bytes < pipeline.plan:
             return Status.NOMEM, 0
+    if RECLAIM != 0 and not kernel.free.any():
+        reclaim_oldest(kernel)
     if not kernel.free.any() or kernel.unfinished >= kernel.cap:
         return Status.BUSY, 0
     slot = kernel.free.first()
@@ -60,19 +77,21 @@ def infer_post(kernel: Kernel, pipe: u32, input: Tensor | None, data: Ptr[u8] | 
 
     `input` is copied, its data are not: they lie at `data` (16-aligned) if that is given, else where `input` says, and
     must stay until the job ends. The result goes to the `out_bytes` bytes at `out` (16-aligned) if given.
-    Returns OK; INVAL for no input, data outside their region, a priority above 2, an unknown callback, policy or flag, or a
+    Returns OK; INVAL for no input, data outside their region, `data` or `out` not 16-aligned, a priority above 2, an unknown callback, policy or flag, or a
     deadline or policy in a build without; what `claim` does.
     """
     if input is None:
+        return Status.INVAL, 0
+    if (data is not None and not aligned(data, 16)) or (out is not None and not aligned(out, 16)):
         return Status.INVAL, 0
     if data is None:
         bytes = kernel.regions.get(input.region, input.offset, input.size)
         if bytes is None:
             return Status.INVAL, 0
     if params is not None:
-        if params.priority >= CLASSES or params.callback > len(CALLBACKS) or params.late > u8(Late.SKIP) or params.flags > TELL_LATE:
+        if params.priority >= CLASSES or params.callback > len(CALLBACKS) or params.late > u8(Late.SKIP):
             return Status.INVAL, 0
-        if (DEADLINES == 0 and params.deadline_us != 0) or (LATE_POLICIES == 0 and (params.late != 0 or params.flags != 0)):
+        if (DEADLINES == 0 and params.deadline_us != 0) or (LATE_POLICIES == 0 and params.late != 0) or u32(params.flags) | FLAGS != FLAGS:
             return Status.INVAL, 0
     state = hal.critical_enter(kernel.board)
     status, slot = claim(kernel, pipe, params)
@@ -104,6 +123,7 @@ def infer_post(kernel: Kernel, pipe: u32, input: Tensor | None, data: Ptr[u8] | 
         job.preemptible = params.preemptible
         if LATE_POLICIES != 0:
             job.late = Late(params.late)
+        if LATE_POLICIES != 0 or RECLAIM != 0:
             job.flags = params.flags
         if params.callback != 0:
             callback = params.callback
@@ -111,6 +131,7 @@ def infer_post(kernel: Kernel, pipe: u32, input: Tensor | None, data: Ptr[u8] | 
         job.preemptible = pipeline.preemptible
         if LATE_POLICIES != 0:
             job.late = Late(pipeline.late)
+        if LATE_POLICIES != 0 or RECLAIM != 0:
             job.flags = pipeline.flags
     if len(CALLBACKS) != 0:
         job.callback = u16(callback)

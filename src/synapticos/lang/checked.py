@@ -55,6 +55,17 @@ def helpers(places: Places, short: Any) -> dict[str, Any]:
             return math.copysign(float("inf"), a) * math.copysign(1.0, b)
         return fl(a / b, place)
 
+    def fl_any(value: float) -> float:
+        _cell[0] = value
+        return _cell[0]
+
+    def fdiv_any(a: float, b: float) -> float:
+        import math
+
+        if b == 0.0:
+            return a * math.inf * math.copysign(1.0, b) if a != 0.0 else math.nan
+        return fl_any(a / b)
+
     def fcmp(a: float, place: int) -> float:
         if a != a:
             raise trap(place, "a NaN is compared")

@@ -247,9 +247,9 @@ class Function:
     """A `@fn`: what was written, and a callable that runs on the checked engine."""
 
     def __init__(self, python: Callable[..., Any], kind: str = "fn", *, pure: bool = False, inline: bool | None = None, disjoint: bool = False,
-                 code: str = "", when: str = "", symbol: str = "", prefix: str = "") -> None:
+                 nan: bool = False, code: str = "", when: str = "", symbol: str = "", prefix: str = "") -> None:
         self.python, self.kind = python, kind
-        self.pure, self.inline, self.disjoint, self.code, self.when = pure, inline, disjoint, code, when
+        self.pure, self.inline, self.disjoint, self.nan, self.code, self.when = pure, inline, disjoint, nan, code, when
         self.symbol, self.prefix = symbol, prefix
         self.owner: type | None = None  # the struct whose method it is
         self.__name__, self.__doc__ = python.__name__, python.__doc__
@@ -291,13 +291,14 @@ class Function:
         return f"<{self.kind} {self.__qualname__} {self.file}:{self.line}>"
 
 
-def fn(python: Any = None, *, pure: bool = False, inline: bool | None = None, disjoint: bool = False) -> Any:
+def fn(python: Any = None, *, pure: bool = False, inline: bool | None = None, disjoint: bool = False, nan: bool = False) -> Any:
     """Kernel-Python from here on. `pure`: writes nothing but its own locals, so calls to it may stand anywhere.
     `inline`: True or False decides it, else the C compiler does.
-    `disjoint`: what its pointers reach while it runs does not overlap (`restrict` in C; checked runs compare bounds)."""
+    `disjoint`: what its pointers reach while it runs does not overlap (`restrict` in C; checked runs compare bounds).
+    `nan`: a NaN is a value like any other to its f32 operations, and stops no check."""
     if python is None:
-        return lambda f: Function(f, pure=pure, inline=inline, disjoint=disjoint)
-    return Function(python, pure=pure, inline=inline, disjoint=disjoint)
+        return lambda f: Function(f, pure=pure, inline=inline, disjoint=disjoint, nan=nan)
+    return Function(python, pure=pure, inline=inline, disjoint=disjoint, nan=nan)
 
 
 def intrinsic(code: str, *, when: str = "defined(__ARM_FEATURE_DSP)") -> Any:

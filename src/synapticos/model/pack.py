@@ -224,6 +224,8 @@ def _write(
     steps = []
     for op, layer in zip(plan.steps, layers, strict=True):
         first = len(lists)
+        if first > 0xFFFF:
+            raise UserError(f"{graph.where}: more than {0xFFFF} operands are more than a container holds; split the model")
         lists += [records.number(operand) for operand in [*layer.inputs, *layer.outputs]]
         tile = 0
         if max_step is not None and layer.cost > max_step and layer.rows > 1:
@@ -248,7 +250,6 @@ def _write(
     for what, count, limit in (
         ("tensors", len(records.records), int(c.MAX_TENSORS)),
         ("steps", len(steps), 0xFFFF),
-        ("operands", len(lists), 0xFFFF),
     ):
         if count > limit:
             raise UserError(f"{graph.where}: {count} {what} are more than a container holds ({limit}); split the model")

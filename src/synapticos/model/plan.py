@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import NamedTuple
 
 from synapticos.errors import UserError
@@ -132,7 +133,7 @@ def plan_memory(graph: Graph, program: Program, *, share: bool = True) -> Memory
         Span(f.sizes[leader], *((first[leader], max(last[b] for b in who)) if share else (0, end)))
         for leader, who in members.items()
     ]
-    live = [sum(s.size for s in spans if s.first <= at <= s.last) for at in range(len(order))]
+    live = alive_at(spans, len(order))
     trails: dict[tuple[int, int], Leads] = {}
     running: list[tuple[Op, int, int]] = []  # step, its input, its result
     for step in order if share else ():
@@ -185,6 +186,28 @@ class Span(NamedTuple):
     last: int
 
 
+def alive_at(spans: Sequence[Span], steps: int) -> list[int]:
+    """Bytes of the spans alive at each step."""
+    change = [0] * (steps + 1)
+    for span in spans:
+        change[span.first] += span.size
+        change[span.last + 1] -= span.size
+    return list(accumulate(change[:steps]))
+
+
+def together(spans: Sequence[Span]) -> list[list[int]]:
+    """For each span the others that are alive with it, in ascending order."""
+    found: list[list[int]] = [[] for _ in spans]
+    alive: list[int] = []
+    for i in sorted(range(len(spans)), key=lambda i: spans[i].first):
+        alive = [j for j in alive if spans[j].last >= spans[i].first]
+        for j in alive:
+            found[i].append(j)
+            found[j].append(i)
+        alive.append(i)
+    return [sorted(others) for others in found]
+
+
 def place(spans: Sequence[Span], trails: Mapping[tuple[int, int], Leads] | None = None) -> list[int]:
     """Offsets such that spans alive together share no byte, and the last one ends early.
 
@@ -205,10 +228,7 @@ def place(spans: Sequence[Span], trails: Mapping[tuple[int, int], Leads] | None 
         sorted(numbers, key=lambda i: (spans[i].first - spans[i].last, -spans[i].size, i)),
         sorted(numbers, key=lambda i: (spans[i].first, -spans[i].size, i)),
     ]
-    conflicts = [
-        [j for j in numbers if j != i and spans[i].first <= spans[j].last and spans[j].first <= spans[i].last]
-        for i in numbers
-    ]
+    conflicts = together(spans)
     packings = [_pack(spans, above, conflicts, order, up) for up in (True, False) for order in orders]
     best = min(packings, key=lambda packing: packing.end)
     random = 1
@@ -230,14 +250,10 @@ def place(spans: Sequence[Span], trails: Mapping[tuple[int, int], Leads] | None 
 
 def _bound(spans: Sequence[Span], trails: Mapping[tuple[int, int], Leads]) -> int:
     """What no packing can be smaller than."""
-    bound = 0
-    for at in {s.first for s in spans}:
-        live = sum(s.size for s in spans if s.first <= at <= s.last)
-        for (x, y), apart in trails.items():
-            if spans[y].first == at:
-                live -= shared(spans[x].size, spans[y].size, apart)
-        bound = max(bound, live)
-    return bound
+    live = alive_at(spans, 1 + max((s.last for s in spans), default=0))
+    for (x, y), apart in trails.items():
+        live[spans[y].first] -= shared(spans[x].size, spans[y].size, apart)
+    return max((live[s.first] for s in spans), default=0)
 
 
 class _Packing(NamedTuple):

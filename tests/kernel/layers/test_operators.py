@@ -120,3 +120,33 @@ def test_relu_n1_to_1_is_numpy_s_clip(e, type, seed):
     wanted = np.clip(model.inputs[0].astype(float), zero - one, zero + one)
     assert np.array_equal(running.tensor(made.graph.outputs[0]), wanted.astype(type))
 
+
+STRANGE = np.array([np.nan, np.inf, -np.inf, -0.0, 1e-45, -1e-45, 3.4028235e38, -3.4028235e38, 1.0, -1.0], np.float32)
+
+
+def real_models() -> list:
+    """For each operator that takes float32, a model of it."""
+    found = []
+    for name in OPERATORS:
+        made = (OPERATORS[name](np.random.default_rng([seed, 7])) for seed in range(40))
+        model = next((m for m in made if any(x.dtype == np.float32 for x in m.inputs)), None)
+        if model is not None:
+            found.append(pytest.param(model, id=name))
+    return found
+
+
+@pytest.mark.parametrize("model", real_models())
+def test_what_is_no_number_runs_the_same_everywhere(e, model):
+    """NaNs, infinities, the smallest and the largest: no check fails, and the three engines give the same; of a NaN its
+    being one."""
+    made = compiled(model.data)
+    for shift in range(0, len(STRANGE), 3):
+        inputs = [np.resize(np.roll(STRANGE, shift), x.shape).astype(np.float32) if x.dtype == np.float32 else x for x in model.inputs]
+        answers = []
+        for one in e.each:
+            running = Running(one, made, inputs)
+            running.run(tiles=2)
+            answers.append([running.tensor(y) for op in made.graph.ops for y in op.outputs if y.number >= 0 and made.plan.root(y) not in made.graph.inputs])
+        for other in answers[1:]:
+            for a, b in zip(answers[0], other, strict=True):
+                assert np.array_equal(a, b, equal_nan=a.dtype == np.float32)

@@ -123,7 +123,7 @@ def quantize_validate(check: LayerCheck) -> Status:
     return Status.OK
 
 
-@fn
+@fn(nan=True)
 def quantize_run(call: LayerCall) -> Status:
     p = view(ConvertParams, call.params)
     first = call.row * p.n
@@ -159,7 +159,7 @@ def dequantize_validate(check: LayerCheck) -> Status:
     return Status.OK
 
 
-@fn
+@fn(nan=True)
 def dequantize_run(call: LayerCall) -> Status:
     p = view(ConvertParams, call.params)
     first = call.row * p.n
@@ -218,7 +218,7 @@ def cast_validate(check: LayerCheck) -> Status:
     return Status.OK
 
 
-@fn
+@fn(nan=True)
 def cast_run(call: LayerCall) -> Status:
     p = view(ConvertParams, call.params)
     x = call.data[0]

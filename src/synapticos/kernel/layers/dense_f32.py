@@ -50,7 +50,7 @@ def dense_f32_validate(check: LayerCheck) -> Status:
     return Status.OK
 
 
-@fn
+@fn(nan=True)
 def dense_f32_run(call: LayerCall) -> Status:
     p = view(DenseF32Params, call.params)
     bias = view(f32, call.data[2])

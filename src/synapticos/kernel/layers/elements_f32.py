@@ -50,7 +50,7 @@ def elements_f32_validate(check: LayerCheck) -> Status:
     return Status.OK
 
 
-@fn(pure=True, inline=True)
+@fn(nan=True, pure=True, inline=True)
 def clamp_f32(value: f32, low: f32, high: f32) -> f32:
     """`value` between two others; of equal zeros it is `value` that stays."""
     if value < low:
@@ -60,7 +60,7 @@ def clamp_f32(value: f32, low: f32, high: f32) -> f32:
     return value
 
 
-@fn(pure=True, inline=True)
+@fn(nan=True, pure=True, inline=True)
 def element_f32(op: u32, a: f32, b: f32) -> f32:
     if op == ELEMENTS_ADD:
         return a + b
@@ -83,7 +83,7 @@ def element_f32(op: u32, a: f32, b: f32) -> f32:
     return b
 
 
-@fn
+@fn(nan=True)
 def elements_f32_run(call: LayerCall) -> Status:
     p = view(ElementsF32Params, call.params)
     n = p.shape.y[3]

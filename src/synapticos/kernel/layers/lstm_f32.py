@@ -66,7 +66,7 @@ def lstm_f32_validate(check: LayerCheck) -> Status:
     return Status.OK
 
 
-@fn
+@fn(nan=True)
 def lstm_f32_step(call: LayerCall, p: LstmF32Params, row: u32, b: u32) -> None:
     """One time step of one sequence."""
     units = p.units
@@ -89,7 +89,9 @@ def lstm_f32_step(call: LayerCall, p: LstmF32Params, row: u32, b: u32) -> None:
             for k in range(units):
                 from_h += r[at * units + k] * hidden[k]
             total = from_x + from_h
-            if gate == CELL_GATE:
+            if isnan(total):
+                gates[at] = total
+            elif gate == CELL_GATE:
                 gates[at] = f32_tanh(total)
             else:
                 gates[at] = logistic_f32(total)
@@ -100,11 +102,14 @@ def lstm_f32_step(call: LayerCall, p: LstmF32Params, row: u32, b: u32) -> None:
         if p.clip > 0.0:
             state = max(min(state, p.clip), -p.clip)
         cell[unit] = state
-        hidden[unit] = f32_tanh(state) * gates[3 * units + unit]
+        squashed = state
+        if not isnan(state):
+            squashed = f32_tanh(state)
+        hidden[unit] = squashed * gates[3 * units + unit]
         y[unit] = hidden[unit]
 
 
-@fn
+@fn(nan=True)
 def lstm_f32_run(call: LayerCall) -> Status:
     p = view(LstmF32Params, call.params)
     for row in range(call.row, call.row_end):

@@ -144,7 +144,7 @@ def reduce_f32_validate(check: LayerCheck) -> Status:
     return Status.OK
 
 
-@fn
+@fn(nan=True)
 def reduce_f32_run(call: LayerCall) -> Status:
     p = view(ReduceParams, call.params)
     n = p.inner

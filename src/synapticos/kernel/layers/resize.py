@@ -107,7 +107,7 @@ def resize_i8_run(call: LayerCall) -> Status:
     return Status.OK
 
 
-@fn
+@fn(nan=True)
 def resize_f32_run(call: LayerCall) -> Status:
     p = view(ResizeParams, call.params)
     at = view(u32, call.data[1])

@@ -152,7 +152,7 @@ def scatter_i16_run(call: LayerCall) -> Status:
     return Status.OK
 
 
-@fn
+@fn(nan=True)
 def scatter_f32_run(call: LayerCall) -> Status:
     p = view(ScatterParams, call.params)
     win = p.window

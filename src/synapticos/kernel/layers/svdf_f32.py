@@ -61,7 +61,7 @@ def svdf_f32_validate(check: LayerCheck) -> Status:
     return Status.OK
 
 
-@fn
+@fn(nan=True)
 def svdf_f32_filter(call: LayerCall, p: SvdfF32Params, b: u32, f: u32) -> f32:
     """One filter: its newest result into its memory, and what the memory amounts to."""
     x = view(f32, call.data[0])[b * p.depth :]
@@ -80,7 +80,7 @@ def svdf_f32_filter(call: LayerCall, p: SvdfF32Params, b: u32, f: u32) -> f32:
     return total
 
 
-@fn
+@fn(nan=True)
 def svdf_f32_run(call: LayerCall) -> Status:
     p = view(SvdfF32Params, call.params)
     bias = view(f32, call.data[3])

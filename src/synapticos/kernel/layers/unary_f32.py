@@ -60,7 +60,7 @@ def unary_f32_validate(check: LayerCheck) -> Status:
     return Status.OK
 
 
-@fn(pure=True)
+@fn(nan=True, pure=True)
 def logistic_f32(x: f32) -> f32:
     if x > LOGISTIC_IS_ONE:
         return 1.0
@@ -69,7 +69,7 @@ def logistic_f32(x: f32) -> f32:
     return 1.0 / (1.0 + f32_exp(-x))
 
 
-@fn(pure=True)
+@fn(nan=True, pure=True)
 def expm1_f32(x: f32) -> f32:
     """e**x - 1 for x <= 0: from -ln 2 on a series, as the difference would lose what x is; its ten terms leave 2**-26."""
     if x < -0.6931472:
@@ -85,7 +85,7 @@ def expm1_f32(x: f32) -> f32:
     return x + x * x * p
 
 
-@fn
+@fn(nan=True)
 def unary_f32_run(call: LayerCall) -> Status:
     p = view(UnaryF32Params, call.params)
     at = call.row * p.n

@@ -68,7 +68,7 @@ def conv_f32_validate(check: LayerCheck) -> Status:
     return Status.OK
 
 
-@fn
+@fn(nan=True)
 def conv_f32_run(call: LayerCall) -> Status:
     p = view(WindowF32Params, call.params)
     win = p.window
@@ -118,7 +118,7 @@ def depthwise_f32_validate(check: LayerCheck) -> Status:
     return Status.OK
 
 
-@fn
+@fn(nan=True)
 def depthwise_f32_run(call: LayerCall) -> Status:
     p = view(WindowF32Params, call.params)
     win = p.window
@@ -172,7 +172,7 @@ def max_pool_f32_validate(check: LayerCheck) -> Status:
     return Status.OK
 
 
-@fn
+@fn(nan=True)
 def pool_f32_row(call: LayerCall, p: WindowF32Params, row: u32, average: bool) -> None:
     """One output row."""
     win = p.window
@@ -208,7 +208,7 @@ def pool_f32_row(call: LayerCall, p: WindowF32Params, row: u32, average: bool) -
         left += i32(win.stride_w)
 
 
-@fn
+@fn(nan=True)
 def average_pool_f32_run(call: LayerCall) -> Status:
     p = view(WindowF32Params, call.params)
     for row in range(call.row, call.row_end):
@@ -216,7 +216,7 @@ def average_pool_f32_run(call: LayerCall) -> Status:
     return Status.OK
 
 
-@fn
+@fn(nan=True)
 def max_pool_f32_run(call: LayerCall) -> Status:
     p = view(WindowF32Params, call.params)
     for row in range(call.row, call.row_end):
