@@ -410,3 +410,22 @@ def test_a_thread_is_told_when_another_ran_its_job():
         finally:
             stop.set()
             thread.join()
+
+
+def test_a_runtime_on_checked_keeps_nothing_of_its_jobs():
+    with syn.Runtime(make(lambda p: p.dequantize()), engine="checked") as rt:
+        rt.run("wave", byte(0))
+        kept = len(rt._engine._kept)
+        for q in range(30):
+            rt.run("wave", byte(q))
+        assert len(rt._engine._kept) == kept
+
+
+def test_what_firmware_says_is_put_in_words():
+    from synapticos.app.image import compile_app
+    from synapticos.host.execute import in_words
+
+    app = make()
+    app.job(app.pipelines["wave"])
+    told = in_words(compile_app(app), "job 0 frame 0: 0\njob 0 frame 12: -12\nanything else: 3\n")
+    assert told == "wave, frame 0: done\nwave, frame 12: has too little memory\nanything else: 3\n"

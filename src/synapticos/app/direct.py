@@ -20,8 +20,12 @@ def _as(stage: Any, p: Any, value: Any) -> np.ndarray:
                 f'stage {stage.__name__}: parameter "{p.name}" is {p}, the array is {given.dtype}; '
                 f"make it {wanted.name} yourself: .astype(np.{wanted.name})"
             )
-        cast = given.astype(wanted)  # a list: NumPy gave it its widest type
-        if given.dtype.kind not in "iuf" or not (np.array_equal(cast.astype(given.dtype), given, equal_nan=True) or wanted.kind == given.dtype.kind == "f"):
+        # A list: NumPy gave it its widest type.
+        numbers = given.dtype.kind in "iuf"
+        with np.errstate(all="ignore"):
+            cast = given.astype(wanted) if numbers else given
+        exact = numbers and (wanted.kind == given.dtype.kind == "f" or np.array_equal(cast.astype(given.dtype), given, equal_nan=True))
+        if not exact:
             raise UserError(f'stage {stage.__name__}: parameter "{p.name}" is {p}; not every one of {value!r} is {wanted.name}'[:300])
         given = cast
     return np.ascontiguousarray(given, wanted)
