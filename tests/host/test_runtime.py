@@ -350,6 +350,8 @@ def test_two_hundred_runtimes_one_after_the_other():
     for _ in range(200):
         with syn.Runtime(app) as rt:
             assert not rt.poll()
+    for _ in range(80):
+        syn.Runtime(app).run("wave", byte(0))  # and one that is dropped without closing
     app.models[0].compiled.__dict__["container"] = b"damaged" + bytes(121)
     for _ in range(80):
         with pytest.raises(KernelError):

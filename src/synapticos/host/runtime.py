@@ -161,6 +161,7 @@ class Runtime:
             self._engine.close()
             raise
         _RUNTIMES.add(self)
+        weakref.finalize(self, self._engine.close)  # of one that nobody closes
 
     def _boot(self, profile: bool) -> None:
         e = self._engine
