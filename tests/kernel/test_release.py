@@ -38,7 +38,7 @@ class Clocked(World):
                 setattr(r, name, value)
             if r.enabled:
                 releases.wanted |= 1 << i
-        self("releases_start")
+        self("releases_start", 0)
         self.origin = releases.origin_us
 
     def at(self, us: int) -> None:

@@ -17,7 +17,7 @@ from synapticos.app.spec import DTYPES, Spec
 from synapticos.app.stage import HostStage, write_adapter
 from synapticos.app.steps import Step
 from synapticos.errors import UserError
-from synapticos.kernel import sched
+from synapticos.kernel import due, feed, sched
 from synapticos.kernel import tables as rows
 from synapticos.kernel.cpu_backend import CPU_BACKEND
 from synapticos.kernel.kernel import Kernel
@@ -55,6 +55,9 @@ HOST_ROOTS: list[Any] = [
     calls.job_run,
     calls.job_look,
 ]
+
+
+CLOCK_ROOTS: list[Any] = [due.releases_start, due.kernel_due, due.kernel_rest, due.job_enable, feed.source_push, sched.infer_read]
 
 
 @dataclass
@@ -209,7 +212,8 @@ class Image:
         """For this machine: what a Runtime calls."""
         from synapticos.engine import Build
 
-        return Build(HOST_ROOTS, tables=self.function_tables, **self.parameters | {"GUARD": 1, "WATCHDOG_US": self.app.watchdog})  # type: ignore[arg-type]
+        roots = HOST_ROOTS + (CLOCK_ROOTS if self.clocked else [])
+        return Build(roots, tables=self.function_tables, **self.parameters | {"GUARD": 1, "WATCHDOG_US": self.app.watchdog})  # type: ignore[arg-type]
 
     def boot(self, e: Any, kernel: Any, memory: Any, tables: Any, containers: Any) -> Any:
         """Start the app on an engine: the kernel's Status."""
@@ -510,6 +514,8 @@ def feed_row(feed: FeedImage) -> bytes:
 def run_rows(image: Image) -> tuple[bytes, int]:
     """The rows by which firmware feeds each job, and the bytes of input memory they need."""
     out, at = [], 0
+    if image.clocked:  # one buffer, for a piece of any source
+        return b"", _up(max((one.source.hop_bytes for one in image.feeds), default=16))
     for job in image.jobs:
         spec = job.pipeline.source.spec
         number = [p.name for p in image.pipelines].index(job.pipeline.name)

@@ -17,14 +17,15 @@ from synapticos import lang
 from synapticos.app.declare import App
 from synapticos.app.image import Image
 from synapticos.app.program import FrameRecord
-from synapticos.app.spec import DTYPES
+from synapticos.app.sources import Feed
 from synapticos.boards import faults
 from synapticos.errors import KernelError, UserError
-from synapticos.host.blame import Failure, blame, words_of
+from synapticos.host.blame import Failure, words_of
+from synapticos.host.clock import plan_run, read_by_clock, run_by_clock
 from synapticos.host.firmware import Firmware
+from synapticos.host.record import read_record
 from synapticos.host.report import Report, Result
 from synapticos.host.runtime import Runtime
-from synapticos.kernel.job import Fault
 from synapticos.kernel.status import Status
 
 ENGINES = ("native", "checked", "cortex-m")
@@ -37,16 +38,18 @@ def read_sources(app: App, files: dict[str, Path], crop: bool) -> Frames:
     """Every job's frames. Raises UserError for a file that is not what its source says."""
     if not app.jobs:
         raise UserError(f'app "{app.name}": has no job; app.job(pipeline) makes one')
-    return [
-        list(job.pipeline.source.read_from(files, crop=crop)) for job in app.jobs
-    ]
+    sources = [job.pipeline.source for job in app.jobs if not isinstance(job.pipeline.source, Feed)]
+    return [list(source.read_from(files, crop=crop)) for source in sources]
 
 
 def run_on_host(
     app: App, files: dict[str, Path], *, engine: str = "native", crop: bool = False, checks: bool = False,
     advance: Callable[[], None] = lambda: None,
 ) -> Report:  # fmt: skip
-    """Run every job for every frame on this machine. With `checks` compiled code traps where checked Python would."""
+    """Run every job for every frame on this machine; an app whose jobs the kernel begins, by the clock, in virtual time.
+    With `checks` compiled code traps where checked Python would."""
+    if any(job.released for job in app.jobs):
+        return run_by_clock(app, files, engine=engine, crop=crop, checks=checks, advance=advance)
     frames = read_sources(app, files, crop)
     results: list[Result] = []
     times: dict[str, list[dict[str, Any]]] = {}
@@ -79,7 +82,8 @@ def run_on_board(
     from synapticos.boards import qemu
 
     app = built.app
-    frames = read_sources(app, files, crop)
+    plan = plan_run(built.image, files, crop) if built.image.clocked else None
+    frames = read_sources(app, files, crop) if plan is None else []
     if emulator == "qemu" and built.image.offloads:
         raise UserError(f"--emulator qemu: it has no accelerator, and {app.name} has a model on it; leave --emulator out")
     if emulator == "qemu":
@@ -91,6 +95,8 @@ def run_on_board(
         if most > MAX_FILE:
             raise UserError(f'job of "{job.pipeline.name}": {len(own):,} frames are {most:,} bytes; a board reads and writes at most {MAX_FILE:,}: give it fewer')
     fed = {f"in{j}": b"".join(np.ascontiguousarray(f).tobytes() for f in own) for j, own in enumerate(frames)}
+    if plan is not None:
+        fed = plan.files()
     if emulator == "qemu":
         done = qemu.run(built.board, built.elf, files=fed, timeout=600)
     else:
@@ -99,12 +105,14 @@ def run_on_board(
         done = Machine(built.elf, built.board, files=fed).run()
     if done.code != 0:
         raise UserError(f"{app.name} on {built.board.name}: {_why(built, done)}")
-    results, times, failures = _read_results(built, frames, done.files)
     where = f"{built.board.name}, {'QEMU' if emulator == 'qemu' else 'in-process emulator'}"
+    report = Report(where, built.image, [], built.board.tick_rate, {}, in_words(built.image, done.text), done.instructions, sizes=built.sizes)
+    if plan is not None:
+        read_by_clock(report, built, done.files)
+    else:
+        report.results, report.times, report.failures = _read_results(built, frames, done.files)
     advance()
-    return Report(
-        where, built.image, results, built.board.tick_rate, times, in_words(built.image, done.text), done.instructions, failures, sizes=built.sizes
-    )
+    return report
 
 
 def _record_bytes(image: Image, job: Any) -> int:
@@ -149,30 +157,12 @@ def _read_results(
         for k, frame in enumerate(frames[j]):
             if at + lang.sizeof(FrameRecord) > len(data):
                 raise UserError(f'job of "{name}": the board wrote {k} results for {len(frames[j])} frames')
-            record = lang.unpack(FrameRecord, data, at)
-            at += lang.sizeof(FrameRecord)
-            status = Status(int(record["status"]))
-            if status != Status.OK:
-                size, error_at = record["size"][0], record["error_at"]
-                fault = lang.unpack(Fault, data, at) if size else None
-                at += size + 4 * (record["stages"] + record["layers"])
-                pipeline = next(p for p in image.pipelines if p.name == name)
-                failed[k, j] = blame(
-                    pipeline, k, status, error_at >> 16, error_at & 0xFFFF, fault, lambda n: built.files.get(n, f"file {n}"), elf=elf,
-                    limit_us=image.app.watchdog,
-                )  # fmt: skip
+            outcome, spent, at = read_record(built, elf, name, job.pipeline.specs, k, data, at)
+            if isinstance(outcome, Failure):
+                failed[k, j] = outcome
                 continue
-            arrays = []
-            for spec, size in zip(job.pipeline.specs, record["size"]):
-                flat = np.frombuffer(data[at : at + size], DTYPES[spec.dtype])
-                arrays.append(flat.reshape(-1, *spec.shape[1:]) if spec.rows else flat.reshape(spec.shape))
-                at += size
-            ticks = np.frombuffer(data[at : at + 4 * (record["stages"] + record["layers"])], "<u4").tolist()
-            at += 4 * len(ticks)
-            found[k, j] = Result(name, k, frame, arrays)
-            times.setdefault(name, []).append(
-                {"total": record["total"], "stages": ticks[: record["stages"]], "layers": ticks[record["stages"] :], "frame": record["frame"]}
-            )
+            found[k, j] = Result(name, k, frame, outcome)
+            times.setdefault(name, []).append(spent)
     return [found[key] for key in sorted(found)], times, [failed[key] for key in sorted(failed)]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from synapticos import boards, toolchain
 from synapticos.analysis.stack import StackReport, worst_stack
-from synapticos.app import program
+from synapticos.app import clock, program
 from synapticos.app.declare import App
 from synapticos.app.image import Image, compile_app, run_rows
 from synapticos.boards import firmware
@@ -82,7 +82,7 @@ def build_firmware(
     parameters = firmware_parameters(image, inputs, profile) | (dict(settings) if settings else {})
     if parameters.get("GUARD"):
         board = board.guarded()
-    entry: Any = program.main
+    entry: Any = clock.main if image.clocked else program.main
     beside: list[Any] = []
     if image.offloads:
         if board.npu == 0:

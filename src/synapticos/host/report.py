@@ -20,6 +20,17 @@ class Result:
     frame: int
     input: np.ndarray
     arrays: list[np.ndarray]
+    release_us: int | None = None  # of jobs that the kernel began: after the start, nominal
+    finish_us: int = 0
+    item: int = 0  # which box of a cascade
+    missed: bool = False  # its deadline
+
+    @property
+    def when(self) -> dict[str, Any]:
+        """Of a job that the kernel began."""
+        if self.release_us is None:
+            return {}
+        return {"release_us": self.release_us, "finish_us": self.finish_us, "item": self.item, "missed": self.missed}
 
 
 @dataclass
@@ -34,6 +45,7 @@ class Report:
     failures: list[Failure] = field(default_factory=list)  # jobs that ended with an error
     digests: dict[str, str] = field(default_factory=dict)
     sizes: dict[str, int] = field(default_factory=dict)
+    counts: dict[str, dict[str, dict[str, int]]] = field(default_factory=dict)  # of jobs that the kernel began, and of sources
 
     @property
     def unit(self) -> str:
@@ -89,8 +101,8 @@ class Report:
         out = {}
         for pipeline in self.image.pipelines:
             last = self._last(pipeline)
-            model = next(step.model for step in pipeline.steps if step.model is not None)
-            if last and last["layers"]:
+            model = next((step.model for step in pipeline.steps if step.model is not None), None)
+            if model is not None and last and last["layers"]:
                 out[model.name] = [
                     [i, layer.operator, layer.macs, self.microseconds(ticks)]
                     for i, (layer, ticks) in enumerate(zip(model.compiled.info.layers, last["layers"]))
@@ -107,8 +119,9 @@ class Report:
         return {
             "where": self.where,
             "digest": self.digest,
-            "results": [{"pipeline": r.pipeline, "frame": r.frame, "arrays": r.arrays} for r in self.results],
+            "results": [{"pipeline": r.pipeline, "frame": r.frame, "arrays": r.arrays, **r.when} for r in self.results],
             "failures": [f.to_json() for f in self.failures],
+            **({"counts": self.counts} if self.counts else {}),
             "stages": {name: [{"stage": s, "what": w, "us": t} for s, w, t in rows] for name, rows in self.stages.items()},
             "layers": {
                 name: [{"layer": n, "operator": o, "macs": m, "us": t} for n, o, m, t in rows] for name, rows in self.layers.items()

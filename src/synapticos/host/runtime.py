@@ -34,6 +34,7 @@ from synapticos.app.sources import Together
 from synapticos.app.spec import DTYPES, Spec
 from synapticos.errors import KernelError, UserError
 from synapticos.host.blame import Failure, blame, words_of
+from synapticos.host.live import Done, Live
 from synapticos.kernel import sched
 from synapticos.kernel import tables as rows
 from synapticos.kernel.job import Fault, JobParams
@@ -142,11 +143,14 @@ class Buffers:
 class Runtime:
     """An app, compiled for this machine and booted. A process may have several; they share nothing."""
 
-    def __init__(self, app: App, *, engine: str = "native", profile: bool = False, checks: bool = False) -> None:
-        """With `checks` compiled code traps where checked Python would, which costs time; a trap ends its job."""
+    def __init__(
+        self, app: App, *, engine: str = "native", profile: bool = False, checks: bool = False, virtual: bool = False
+    ) -> None:
+        """With `checks` compiled code traps where checked Python would, which costs time; a trap ends its job. With `virtual`
+        time stands until somebody moves it: `host/clock` does, to run an app by its clock."""
         self.image: Image = compile_app(app)
         self.app = app
-        self._engine = start_engine(self.image, engine, checks=checks)
+        self._engine = start_engine(self.image, engine, checks=checks, virtual=virtual)
         self.engine = engine
         self.profile = profile
         self._locks()
@@ -155,6 +159,7 @@ class Runtime:
         self._lending: Any = contextlib.nullcontext if engine == "native" else self._engine.lending
         self._jobs: dict[int, Job] = {}
         self._closed = False
+        self._live: Live | None = None
         try:
             self._boot(profile)
         except BaseException:
@@ -231,6 +236,8 @@ class Runtime:
         """Cancel what is not done and let go of the kernel's memory. A thread that runs the kernel ends its step first."""
         if self._closed:
             return
+        if self._live is not None:
+            self._live.stop()
         for job in list(self._jobs.values()):
             job.cancel()
         with self._turn():
@@ -371,6 +378,35 @@ class Runtime:
         self._tell()
         return answer in (sched.Poll.RAN, sched.Poll.HOST)
 
+    # Jobs that the kernel begins --------------------------------------------------------------------------------------
+
+    @property
+    def live(self) -> Live:
+        """Its releases: sources to push, callbacks, counters."""
+        if self._live is None:
+            self._live = Live(self)
+        return self._live
+
+    def start(self) -> None:
+        """From now on a thread runs the kernel by its clock, until the runtime is closed."""
+        self.live.run_thread()
+
+    def push(self, source: str, data: Any) -> bool:
+        """Hand in what a source gives, in pieces of any size; from any thread. False if some of it was lost, which is counted."""
+        return self.live.push(source, data)
+
+    def on(self, pipeline: str | Pipeline, callback: Callable[[Done], Any]) -> None:
+        """Call `callback(done)` for each job of `pipeline` that the kernel began, as it ends. Its errors are that job's."""
+        self.live.on(pipeline, callback)
+
+    def enable(self, pipeline: str | Pipeline, on: bool = True) -> None:
+        """Let the jobs of `pipeline` be released, or no more."""
+        self.live.enable(pipeline, on)
+
+    def counters(self) -> dict[str, dict[str, dict[str, int]]]:
+        """Of each job and each source, what became of what it was given: released, dropped, lost..."""
+        return self.live.counters()
+
     # How it goes on ---------------------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
@@ -508,21 +544,21 @@ class Runtime:
         if status == Status.CANCELED:
             job._error = KernelError(f"{name}: job {job.id} was cancelled", int(status))
         else:
-            job.failure = self._blame(job, status)
+            job.failure = self._blame(job._pipeline, job.id, status)
             job._error = KernelError(f"{name}: {job.failure}", int(status))
 
-    def _blame(self, job: Job, status: Status) -> Failure:
+    def _blame(self, pipeline: PipelineImage, number: int, status: Status) -> Failure:
         """How a job failed that has ended with an error."""
         e = self._engine
-        stage, layer = e(sched.infer_error_at, self.kernel, job.id)
+        stage, layer = e(sched.infer_error_at, self.kernel, number)
         made = e.new(Fault)
         fault, said = None, ""
-        if e(sched.infer_fault, self.kernel, job.id, made) == Status.OK:
+        if e(sched.infer_fault, self.kernel, number, made) == Status.OK:
             fault = {name: getattr(made, name) for name in ("kind", "pc", "caller", "causes", "address", "file", "line")}
             said = getattr(e, "said", {}).get((made.file, made.line), "")
         core = getattr(e, "core", None)  # of an emulated one
         return blame(
-            job._pipeline, 0, status, stage, layer, fault, e.file, elf=core and core.image, said=said, limit_us=self.app.watchdog
+            pipeline, 0, status, stage, layer, fault, e.file, elf=core and core.image, said=said, limit_us=self.app.watchdog
         )
 
     def _times(self, number: int) -> dict[str, Any]:
@@ -589,15 +625,15 @@ class Runtime:
         return iter(list(self._jobs.values()))
 
 
-def start_engine(image: Image, name: str, *, checks: bool = False) -> Any:
-    """An engine for an app on this machine, whose clock is the machine's."""
+def start_engine(image: Image, name: str, *, checks: bool = False, virtual: bool = False) -> Any:
+    """An engine for an app on this machine, whose clock is the machine's, or moves when it is moved."""
     build = image.build()
     if name == "native":
-        return build.engine(name, real_clock=True, checks=checks)
+        return build.engine(name, real_clock=not virtual, checks=checks)
     if name == "checked":
         from synapticos.boards.host import HostBoard
 
-        return build.engine(name, board=HostBoard(real_clock=True))
+        return build.engine(name, board=HostBoard(real_clock=not virtual))
     return build.engine(name, checks=checks)
 
 

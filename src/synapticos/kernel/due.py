@@ -73,16 +73,33 @@ def kernel_rest(kernel: Kernel) -> None:
 
 
 @fn
-def releases_start(kernel: Kernel) -> None:
-    """Phases count from now. For boot, once all releases are set."""
+def releases_start(kernel: Kernel, span_us: u64) -> None:
+    """Phases count from now, and for `span_us` microseconds releases come by the clock (0: for good).
+
+    Boot has done so once; nothing that waits or runs is touched.
+    """
     now = hal.ticks(kernel.board)
     kernel.clock.update(now)
     releases = kernel.releases
     time = kernel.clock.us()
     releases.origin_us = max(time, 1)
+    releases.end_us = NEVER
+    if span_us != 0:
+        releases.end_us = releases.origin_us + span_us
     for i in range(min(releases.count, RELEASES)):
         aim(kernel, releases.items[i])
     find_due(kernel)
+
+
+@fn
+def since_start(kernel: Kernel, ticks: u64) -> u64:
+    """A moment in ticks since boot in microseconds after the start of releases, rounded down; 0 if it was before."""
+    rate = kernel.clock.rate
+    seconds = divide(ticks, rate)
+    part = ticks - seconds * rate
+    whole = seconds * MICROSECONDS
+    us = whole + divide(part * MICROSECONDS, rate)
+    return us - min(us, kernel.releases.origin_us)
 
 
 @fn

@@ -1,0 +1,258 @@
+"""Jobs that the kernel begins, in this process: sources are pushed, results come to callbacks.
+
+    with syn.Runtime(app) as rt:
+        rt.on("heard", lambda done: print(done.arrays))
+        rt.start()                      # a thread polls by the clock until the runtime is closed
+        rt.push("mic", samples)
+
+An exception in a callback is that job's error: it is kept, counted, and shown by `counters`; the kernel goes on.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from synapticos import lang
+from synapticos.app.declare import JobDecl, Pipeline
+from synapticos.app.spec import DTYPES
+from synapticos.errors import KernelError, UserError
+from synapticos.host.blame import Failure
+from synapticos.kernel import due, feed, sched
+from synapticos.kernel.sched import Poll
+from synapticos.kernel.status import Status
+from synapticos.kernel.tensor import Tensor
+
+if TYPE_CHECKING:
+    from synapticos.host.runtime import Runtime
+
+NEVER = (1 << 64) - 1
+JOB_COUNTS = ("released", "started", "dropped", "coalesced", "starved", "late", "surplus", "delay_us")
+FEED_COUNTS = ("entries", "lost", "gaps")
+
+
+@dataclass
+class Done:
+    """One job that has ended."""
+
+    job: JobDecl
+    status: Status
+    arrays: list[np.ndarray]  # its result; empty unless it ended well
+    release_us: int  # after the start, nominal
+    finish_us: int
+    item: int  # which box of a cascade
+    missed: bool  # its deadline
+    error: Exception | None = None
+    failure: Failure | None = None  # where and why, if it ended with an error
+    times: dict[str, Any] = field(default_factory=dict)
+
+
+class Live:
+    """The releases of one runtime."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self.runtime = runtime
+        if not runtime.image.clocked:
+            raise UserError(f"{runtime.app.name}: no job is released by a clock or a source; app.job(pipeline, every= or on=)")
+        self.kernel, self.e = runtime.kernel, runtime._engine
+        self.callbacks: dict[str, list[Callable[[Done], Any]]] = {}
+        self.errors: dict[str, list[Exception]] = {}
+        self._feeds = {one.source.name: one for one in runtime.image.feeds}
+        self._seen = [0] * len(runtime.image.jobs)
+        self._open = [0] * len(runtime.image.jobs)
+        self._thread: threading.Thread | None = None
+        self._ending = False
+        self._counts: dict[str, dict[str, dict[str, int]]] = {}  # as the runtime was closed
+        self._rate = int(self.kernel.clock.rate)
+        self.origin = 0
+
+    def start(self, span_us: int = 0) -> None:
+        """Releases begin now; by the clock for `span_us` microseconds, or for good."""
+        for i, job in enumerate(self.runtime.image.jobs):
+            self.kernel.releases.items[i].collect = job.pipeline.ends_in_feed is None
+        with self.runtime._calls:
+            self.e(due.releases_start, self.kernel, span_us)
+        self.origin = int(self.kernel.releases.origin_us)
+
+    # Virtual time
+
+    @property
+    def now_us(self) -> int:
+        """After the start; of virtual time, whose tick is a microsecond."""
+        return int(self.e.board.now) - self.origin
+
+    def idle(self, number: int) -> bool:
+        """Whether nobody works on what feed `number` gave, and nothing of it waits."""
+        releases = self.kernel.releases
+        rows = [releases.items[i] for i in range(releases.count)]
+        return releases.fed == 0 and all(r.job == 0 and r.waiting == 0 for r in rows if r.feed == number + 1)
+
+    def sleep(self, moments: list[int]) -> bool:
+        """Virtual time goes on to the next of `moments` (after the start) or what the kernel waits for. False if there is none."""
+        with self.runtime._calls:
+            wanted = int(self.e(due.kernel_due, self.kernel))
+        next_us = min([self.origin + at for at in moments] + ([wanted] if wanted != NEVER else []), default=None)
+        if next_us is None:
+            return False
+        self.e.board.now = max(next_us, int(self.e.board.now))
+        return True
+
+    # What goes on
+
+    def push(self, source: str, data: Any) -> bool:
+        """Hand in what a source gives, in pieces of any size. False if some of it was lost, which is counted."""
+        found = self._feeds.get(source)
+        if found is None:
+            there = ", ".join(name for name in self._feeds) or "none"
+            raise UserError(f'{self.runtime.app.name}: no source "{source}" releases or feeds a job; there is {there}')
+        if isinstance(data, bytes | bytearray | memoryview):
+            raw = bytes(data)
+        else:
+            array = np.asarray(data)
+            wanted = DTYPES[found.source.spec.dtype]
+            if array.dtype != wanted:
+                raise UserError(f'source "{source}": gives {found.source.spec}, the array is {array.dtype}')
+            raw = np.ascontiguousarray(array).tobytes()
+        if not raw:
+            return True
+        with self.runtime._calls:
+            buffer = self.e.array(lang.u8, raw)
+            status = Status(int(self.e(feed.source_push, self.kernel, found.number, buffer, len(raw))))
+        if status == Status.BUSY:
+            raise KernelError(f'source "{source}": another thread pushes to it now; one at a time', int(status))
+        return status == Status.OK
+
+    def step(self) -> Poll:
+        """Run one step of whatever is most urgent."""
+        runtime = self.runtime
+        with runtime._turn(), runtime._calls:
+            if runtime._closed:
+                return Poll.IDLE
+            try:
+                answer, number = self.e(sched.kernel_poll, self.kernel)
+                if answer == Poll.HOST:
+                    runtime._host_stage(number)
+            except BaseException:
+                runtime._closed = True  # in the middle of a step: it is not used again
+                raise
+        return Poll(int(answer))
+
+    def take(self) -> list[Done]:
+        """The jobs that have ended since the last time, each once."""
+        found = []
+        for i, job in enumerate(self.runtime.image.jobs):
+            release = self.kernel.releases.items[i]
+            if not release.collect:
+                continue
+            if release.last != self._seen[i]:
+                self._seen[i] = self._open[i] = int(release.last)
+            if self._open[i]:
+                done = self._look(job, self._open[i])
+                if done is not None:
+                    self._open[i] = 0
+                    found.append(done)
+        return found
+
+    def _look(self, job: JobDecl, number: int) -> Done | None:
+        e, runtime = self.e, self.runtime
+        with runtime._calls:
+            over, code = e(sched.outcome, self.kernel, number)
+            if not over:
+                return None
+            status = Status(int(code))
+            slot = next(s for s in (self.kernel.jobs[i] for i in range(len(self.kernel.jobs))) if s.id == number)
+            done = Done(job, status, [], self._since(int(slot.release)), self._since(int(self.kernel.clock.ticks)), int(slot.user), bool(slot.missed))
+            if runtime.profile:
+                done.times = runtime._times(number)
+            if status == Status.OK:
+                tensor = e.new(Tensor)
+                for k, spec in enumerate(job.pipeline.specs):
+                    e(sched.infer_output, self.kernel, number, k, tensor)
+                    buffer = e.array(lang.u8, int(tensor.size) or 1)
+                    e(sched.infer_read, self.kernel, number, k, buffer, int(tensor.size))
+                    flat = np.frombuffer(bytes(buffer)[: int(tensor.size)], DTYPES[spec.dtype])
+                    done.arrays.append(flat.reshape(-1, *spec.shape[1:]) if spec.rows else flat.reshape(spec.shape))
+            else:
+                image = runtime._pipeline(job.pipeline)
+                done.failure = runtime._blame(image, number, status)
+                words = "its job was ended by its deadline" if status == Status.TIMEDOUT and not slot.faulted else str(done.failure)
+                done.error = KernelError(f'{runtime.app.name}: pipeline "{image.name}": {words}', int(status))
+            e(sched.infer_detach, self.kernel, number)
+        return done
+
+    def _since(self, ticks: int) -> int:
+        return max(0, ticks * 1_000_000 // self._rate - self.origin)
+
+    def counters(self) -> dict[str, dict[str, dict[str, int]]]:
+        """Of each job and each source, what became of it since boot."""
+        if self._counts:
+            return self._counts  # the kernel's memory is given back
+        jobs, sources = {}, {}
+        for i, job in enumerate(self.runtime.image.jobs):
+            release = self.kernel.releases.items[i]
+            number = self.runtime._pipeline(job.pipeline).number
+            jobs[job.pipeline.name] = {name: int(getattr(release, name)) for name in JOB_COUNTS} | {
+                "misses": int(self.kernel.pipelines.items[number].misses),
+                "callback_errors": len(self.errors.get(job.pipeline.name, [])),
+            }
+        for name, one in self._feeds.items():
+            kept = self.kernel.releases.feeds[one.number]
+            sources[name] = {field: int(getattr(kept, field)) for field in FEED_COUNTS}
+        return {"jobs": jobs, "sources": sources}
+
+    # A thread of its own
+
+    def on(self, pipeline: str | Pipeline, callback: Callable[[Done], Any]) -> None:
+        """Call `callback(done)` for each job of a pipeline that ends."""
+        name = self.runtime._pipeline(pipeline).name
+        self.callbacks.setdefault(name, []).append(callback)
+
+    def enable(self, pipeline: str | Pipeline, on: bool = True) -> None:
+        """Let a pipeline's jobs be released, or not from now on."""
+        name = self.runtime._pipeline(pipeline).name
+        number = next((i for i, job in enumerate(self.runtime.image.jobs) if job.pipeline.name == name), None)
+        if number is None:
+            raise UserError(f'{self.runtime.app.name}: pipeline "{name}" has no job')
+        with self.runtime._calls:
+            self.e(due.job_enable, self.kernel, number, on)
+
+    def deliver(self) -> None:
+        """Give what has ended to the callbacks. An error of theirs is their job's, and ends nothing else."""
+        for done in self.take():
+            for callback in self.callbacks.get(done.job.pipeline.name, []):
+                try:
+                    callback(done)
+                except Exception as error:
+                    self.errors.setdefault(done.job.pipeline.name, []).append(error)
+
+    def run_thread(self) -> None:
+        """Poll by the clock in a thread, until the runtime is closed."""
+        if self._thread is not None:
+            raise UserError(f"{self.runtime.app.name}: is started already")
+        self.start()
+        self._thread = threading.Thread(target=self._run, name=f"{self.runtime.app.name} kernel", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        runtime = self.runtime
+        while not (self._ending or runtime._closed):
+            answer = self.step()
+            runtime._collect()
+            self.deliver()
+            runtime._tell()
+            if answer == Poll.IDLE and not runtime._closed:
+                # The native engine sleeps without the interpreter's lock, and a push or a submission wakes it.
+                with runtime._calls:
+                    self.e(due.kernel_rest, self.kernel)
+
+    def stop(self) -> None:
+        """End the thread, if there is one."""
+        self._ending = True
+        thread, self._thread = self._thread, None
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(5)
+        self._counts = self.counters()
