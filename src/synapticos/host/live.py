@@ -19,6 +19,7 @@ import numpy as np
 
 from synapticos import lang
 from synapticos.app.declare import JobDecl, Pipeline
+from synapticos.app.image import PipelineImage
 from synapticos.app.spec import DTYPES
 from synapticos.errors import KernelError, UserError
 from synapticos.host.blame import Failure
@@ -77,6 +78,13 @@ class Live:
         with self.runtime._calls:
             self.e(due.releases_start, self.kernel, span_us)
         self.origin = int(self.kernel.releases.origin_us)
+
+    def _image_of(self, wanted: str | Pipeline) -> PipelineImage:
+        name = wanted.name if isinstance(wanted, Pipeline) else wanted
+        found = next((p for p in self.runtime.image.pipelines if p.name == name), None)
+        if found is None:
+            self.runtime._unknown(wanted)
+        return found
 
     # Virtual time
 
@@ -177,7 +185,7 @@ class Live:
                     flat = np.frombuffer(bytes(buffer)[: int(tensor.size)], DTYPES[spec.dtype])
                     done.arrays.append(flat.reshape(-1, *spec.shape[1:]) if spec.rows else flat.reshape(spec.shape))
             else:
-                image = runtime._pipeline(job.pipeline)
+                image = self._image_of(job.pipeline)
                 done.failure = runtime._blame(image, number, status)
                 words = "its job was ended by its deadline" if status == Status.TIMEDOUT and not slot.faulted else str(done.failure)
                 done.error = KernelError(f'{runtime.app.name}: pipeline "{image.name}": {words}', int(status))
@@ -194,7 +202,7 @@ class Live:
         jobs, sources = {}, {}
         for i, job in enumerate(self.runtime.image.jobs):
             release = self.kernel.releases.items[i]
-            number = self.runtime._pipeline(job.pipeline).number
+            number = self._image_of(job.pipeline).number
             jobs[job.pipeline.name] = {name: int(getattr(release, name)) for name in JOB_COUNTS} | {
                 "misses": int(self.kernel.pipelines.items[number].misses),
                 "callback_errors": len(self.errors.get(job.pipeline.name, [])),
@@ -208,12 +216,12 @@ class Live:
 
     def on(self, pipeline: str | Pipeline, callback: Callable[[Done], Any]) -> None:
         """Call `callback(done)` for each job of a pipeline that ends."""
-        name = self.runtime._pipeline(pipeline).name
+        name = self._image_of(pipeline).name
         self.callbacks.setdefault(name, []).append(callback)
 
     def enable(self, pipeline: str | Pipeline, on: bool = True) -> None:
         """Let a pipeline's jobs be released, or not from now on."""
-        name = self.runtime._pipeline(pipeline).name
+        name = self._image_of(pipeline).name
         number = next((i for i, job in enumerate(self.runtime.image.jobs) if job.pipeline.name == name), None)
         if number is None:
             raise UserError(f'{self.runtime.app.name}: pipeline "{name}" has no job')

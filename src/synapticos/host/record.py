@@ -23,22 +23,23 @@ def read_record(
     record = lang.unpack(FrameRecord, data, at)
     at += lang.sizeof(FrameRecord)
     status = Status(int(record["status"]))
-    outcome: list[np.ndarray] | Failure = []
+    arrays: list[np.ndarray] = []
+    failure: Failure | None = None
     if status != Status.OK:
         size, error_at = record["size"][0], record["error_at"]
         fault = lang.unpack(Fault, data, at) if size else None
         at += size
         image = next(p for p in built.image.pipelines if p.name == pipeline)
-        outcome = blame(
+        failure = blame(
             image, frame, status, error_at >> 16, error_at & 0xFFFF, fault, lambda n: built.files.get(n, f"file {n}"), elf=elf,
             limit_us=built.image.app.watchdog,
         )  # fmt: skip
     else:
         for spec, size in zip(specs, record["size"]):
             flat = np.frombuffer(data[at : at + size], DTYPES[spec.dtype])
-            outcome.append(flat.reshape(-1, *spec.shape[1:]) if spec.rows else flat.reshape(spec.shape))
+            arrays.append(flat.reshape(-1, *spec.shape[1:]) if spec.rows else flat.reshape(spec.shape))
             at += size
     ticks = np.frombuffer(data[at : at + 4 * (record["stages"] + record["layers"])], "<u4").tolist()
     at += 4 * len(ticks)
     times = {"total": record["total"], "stages": ticks[: record["stages"]], "layers": ticks[record["stages"] :], "frame": record["frame"]}
-    return outcome, times, at
+    return arrays if failure is None else failure, times, at
