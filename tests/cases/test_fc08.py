@@ -5,6 +5,8 @@ import pytest
 import synapticos as syn
 from synapticos import importers
 from synapticos.errors import KernelError, UserError
+from synapticos.host.execute import run_on_board
+from synapticos.host.firmware import build_firmware
 from synapticos.kernel.stages import features, quantize
 from synapticos.kernel.stages.features import FeatureConfig
 from synapticos.kernel.stages.operands import Quantization
@@ -115,6 +117,14 @@ def test_a_device_compares_micro_front_ends_too(words, engine):
         with pytest.raises(KernelError) as caught:
             syn.Runtime(listening(words, other, preset), engine=engine)
         assert caught.value.status == Status.ACCES
+
+
+def test_firmware_does_not_start_and_says_why(words, tmp_path):
+    file = tmp_path / "mic.bin"
+    file.write_bytes(bytes(128))
+    app = listening(words, syn.librosa(**SHORT, htk=True), syn.librosa(**SHORT))
+    with pytest.raises(UserError, match="the app does not start: it hears other features than its model was trained on"):
+        run_on_board(build_firmware(app, "mps2-an521"), {"mic": file})
 
 
 def test_the_number_of_a_description_is_in_the_container(words):

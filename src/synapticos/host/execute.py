@@ -140,7 +140,8 @@ def _why(built: Firmware, done: Any) -> str:
     words = [line.strip() for line in told if line.startswith("  ")]  # what `explain` has added
     if words:
         return "stopped " + "; ".join(words)
-    return done.reason or (told[-1] if told else f"ended with {done.code}")
+    last = re.sub(r"^(the app does not start|stopped): (-\d+)$", lambda m: f"{m[1]}: it {words_of(Status(int(m[2])))}", told[-1] if told else "")
+    return done.reason or last or f"ended with {done.code}"
 
 
 def _read_results(
