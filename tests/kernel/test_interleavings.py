@@ -9,7 +9,7 @@ from kernels import NOTE_DONE, OPTIONS, REALTIME, ROOTS, World, stub_output
 from synapticos.kernel.job import JobParams
 from synapticos.kernel.kernel import Kernel
 from synapticos.kernel.region import REGION_CONTAINERS, REGION_TABLES, Regions
-from synapticos.kernel.sched import infer_abort, infer_cancel
+from synapticos.kernel.sched import infer_abort, infer_cancel, infer_set_deadline
 from synapticos.kernel.status import Status
 from synapticos.kernel.submit import infer_post
 from synapticos.lang import u8
@@ -106,6 +106,29 @@ def test_a_job_is_ended_from_outside_at_any_point(app, how, target):
             if state == DONE:
                 right_bytes(app, id)
     assert Status.ALREADY in seen and len(seen) > 1
+
+
+@pytest.mark.parametrize("target", [0, 1, 2])
+def test_a_deadline_changes_at_any_point(app, target):
+    """Three jobs of a class, and one of them becomes the most urgent: at the latest from the next poll on it goes before
+    the others that have not begun."""
+    jobs = [submit(app, 1, deadline=1000 * (i + 2)) for i in range(3)]
+    player = Player(app)
+    orders = set()
+    for run in player.runs([infer_set_deadline, app.kernel, jobs[target], 500], stride(app, 29)):
+        assert run.answer in (Status.OK, Status.ALREADY), run
+        player.watcher.check_idle(app)
+        assert all(ended_once(app, i) == DONE for i in jobs)
+        begins = list(dict.fromkeys(run.ran))
+        orders.add(tuple(begins))
+        wanted = []
+        for poll in (run.poll, run.poll + 1):  # each takes three: who has begun before that one
+            begun = jobs[: -(-poll // 3)]
+            wanted.append([*begun, *(i for i in [jobs[target], *jobs] if i not in begun)])
+        assert begins in [list(dict.fromkeys(order)) for order in wanted], run
+        for id in jobs:
+            right_bytes(app, id)
+    assert target == 0 or len(orders) == target + 1, orders
 
 
 def test_an_interrupt_that_does_nothing_leaves_no_trace(app):
