@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-PARTS = ("models", "checked", "kernel", "layers", "processors", "build", "size", "runtime", "analysis")
+PARTS = ("models", "checked", "kernel", "layers", "processors", "build", "size", "runtime", "analysis", "simulate")
 
 
 def table(head: list[str], rows: list[list[Any]]) -> str:
@@ -70,6 +70,12 @@ def processors() -> str:
 
     rows = [[what, f"{spent:,}", f"{spent / work:,.1f} a {unit}"] for what, spent, work, unit in p.processors()]
     return table(["processors and signal processing, Cortex-M33 with FPU", "instructions", "each"], rows)
+
+
+def simulate() -> str:
+    from . import simulate as s
+
+    return table(["virtual time", ""], [[n, v] for n, v in s.figures().items()])
 
 
 def build() -> str:
