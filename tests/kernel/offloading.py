@@ -13,12 +13,14 @@ from kernels import OPTIONS as KERNEL
 from kernels import ROOTS as KERNEL_ROOTS
 from kernels import World
 from synapticos import importers
-from synapticos.kernel import hal
+from synapticos.kernel import hal, offload
+from synapticos.kernel.container import ModelMemory
+from synapticos.kernel.cpu import cpu_run
 from synapticos.kernel.job import HostWork, JobState
 from synapticos.kernel.region import REGION_CONTAINERS, REGION_TABLES, Regions
 from synapticos.kernel.sim import SIM_BACKEND
 from synapticos.kernel.status import Status
-from synapticos.lang import u8
+from synapticos.lang import fn, u8, u32
 from synapticos.model import compile_model
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "tools"))
@@ -126,3 +128,56 @@ class Offloaded(World):
         self.finish()
         assert self("infer_wait", id, 0) == Status.OK
         return self.result(id)
+
+
+# Two more backends: one that is done at once, one that cannot be asked and has no limit.
+
+INSTANT, DEAF = 3, 4
+
+
+@fn
+def at_once(board: u32, ticket: u32, m: ModelMemory, place: u32) -> Status:
+    return Status.OK
+
+
+@fn
+def run_at_once(board: u32, ticket: u32, m: ModelMemory, step: u32, row: u32, row_end: u32) -> Status:
+    return cpu_run(m, step, row, row_end)
+
+
+@fn
+def only_begin(board: u32, ticket: u32, m: ModelMemory, place: u32) -> Status:
+    return Status.INPROGRESS
+
+
+@fn
+def only_start(board: u32, ticket: u32, m: ModelMemory, step: u32, row: u32, row_end: u32) -> Status:
+    return Status.INPROGRESS
+
+
+@fn
+def no_limit(board: u32, m: ModelMemory, step: u32) -> u32:
+    return 0
+
+
+@fn
+def not_asked(board: u32, ticket: u32) -> Status:
+    return Status.INPROGRESS
+
+
+@fn
+def run_at_last(board: u32, m: ModelMemory, step: u32, row: u32, row_end: u32) -> Status:
+    return cpu_run(m, step, row, row_end)
+
+
+@fn
+def nothing_to_stop(board: u32) -> None:
+    """There is no device."""
+
+
+TWO = {
+    offload.BACKEND_BRING: [at_once, only_begin], offload.BACKEND_START: [run_at_once, only_start],
+    offload.BACKEND_LIMIT: [no_limit, no_limit], offload.BACKEND_LOOK: [not_asked, not_asked],
+    offload.BACKEND_FINISH: [run_at_last, run_at_last], offload.BACKEND_RESET: [nothing_to_stop, nothing_to_stop],
+}  # fmt: skip
+MORE = {**OPTIONS, "tables": {**OPTIONS["tables"], **{t: [*rows, *TWO.get(t, [rows[SIM]] * 2)] for t, rows in SIM_BACKEND.items()}}}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kernels import BEST_EFFORT, NORMAL, REALTIME
-from offloading import CPU, OPTIONS, ROOTS, Offloaded, compiled, noise
+from offloading import CPU, DEAF, INSTANT, MORE, OPTIONS, ROOTS, Offloaded, compiled, noise
 from synapticos.kernel.container import STEP_BYTES, Header, StepRecord
 from synapticos.kernel.job import HostWork, JobParams, JobState, Late
 from synapticos.kernel.sched import Poll
@@ -479,3 +479,28 @@ def test_a_late_job_is_ended_in_line_at_once_and_on_the_accelerator_when_it_is_t
     w.finish()
     assert w("infer_wait", late, 0) == Status.TIMEDOUT and w.kernel.stats.expired == 1 and w.kernel.stats.misses[BEST_EFFORT] == 1
     assert w.kernel.npu.owner == 0 and all(int(f.owner) == 0 for f in w.kernel.frames)
+
+
+# Other backends
+
+
+@pytest.mark.parametrize("preemptible", [True, False])
+def test_a_backend_that_is_done_at_once_needs_no_news(make, preemptible):
+    w = Offloaded(make(*ROOTS, **MORE), [dict(net=1, on=INSTANT, preemptible=preemptible), dict(net=1, on=CPU)])
+    job, same = w.go(0), w.go(1)
+    while w("kernel_poll")[0] == Poll.RAN:
+        w.check()
+    assert w("infer_wait", job, 0) == w("infer_wait", same, 0) == Status.OK
+    assert w.result(job) == w.result(same) and w.kernel.npu.owner == 0 and loads(w, 0)[0] == 1
+
+
+def test_a_device_that_cannot_be_asked_is_waited_for_until_it_tells(make):
+    w = Offloaded(make(*ROOTS, **MORE), [dict(net=1, on=DEAF), dict(net=1, on=CPU)])
+    job = w.go(0)
+    for _ in range(STEPS + 1):  # a load, and the layers
+        w.run()
+        w.pass_time(10_000_000)  # without a limit nothing is given up
+        assert w("kernel_poll") == (Poll.IDLE, 0) and w.slot_state(job) == (WAITING, AWAY)
+        assert w("npu_done", int(w.kernel.npu.ticket), 0) == Status.OK
+    w.run()
+    assert w("infer_wait", job, 0) == Status.OK and w.result(job) == w.alone(1, 1)
