@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 .PHONY: help demo test lint bench docs clean
 
 help:
-	@echo "make demo   find a face in a photograph: on the host, then as firmware on an emulated Cortex-M33"
+	@echo "make demo   find a face in a photograph, hear a word beside it: on the host, then as firmware on an emulated Cortex-M33"
 	@echo "make test   all tests (ARGS='-k arena' passes arguments to pytest)"
 	@echo "make lint   ruff, mypy, pyright"
 	@echo "make bench  measure speed, instructions, flash and RAM"
@@ -42,6 +42,8 @@ $(VENV)/.dev: $(VENV)/.base
 
 demo: $(VENV)/.toolchain
 	@$(BIN)/python examples/face_detection/demo.py $(ARGS)
+	@echo
+	@$(BIN)/python examples/doorbell/demo.py
 
 test: $(VENV)/.dev
 	@$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)

@@ -31,7 +31,7 @@ ANSWERS = ROOT / "tests" / "examples" / "doorbell.npz"
 RATE = 16_000
 WORD = "Alexa"
 SHA256 = "9011a8155b04de858c48038529235cbc0e42e9fca05a55bf588cb80a653a723b"
-SPOKEN = {"hello": "Is anybody there? Alexa! Ring the bell.", "other": "Good evening, I have a parcel for your neighbour."}
+SPOKEN = {"hello": "Good morning! Is anybody there? Alexa! Ring the bell.", "other": "Good evening, I have a parcel for your neighbour."}
 VOICES = ["en-us", "en-gb", "en-gb-scotland", "en-gb-x-rp+m3", "en-us+f2", "en-us+f3"]
 SPEEDS = [120, 150, 180]  # words a minute
 # Silence of the room around what is said; seconds.

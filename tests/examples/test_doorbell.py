@@ -1,6 +1,8 @@
 """The doorbell hears its name where the reference does, with the reference's bytes, on the host and on the board."""
 
+import importlib.util
 import json
+import sys
 import wave
 from pathlib import Path
 
@@ -8,6 +10,8 @@ import numpy as np
 import pytest
 import synapticos as syn
 from synapticos.app.load import load_app
+from synapticos.host.clock import run_by_clock
+from synapticos.host.timeline import draw_timelines
 
 FOLDER = Path(__file__).parents[2] / "examples" / "doorbell"
 ANSWERS = np.load(Path(__file__).with_name("doorbell.npz"))  # of pymicro-features, tflite-micro and pymicro-wakeword, by tools/make_doorbell.py
@@ -80,3 +84,79 @@ def test_any_feature_is_quantised_as_the_reference_does(app):
 
 def test_the_front_end_travels_with_the_network():
     assert json.loads((FOLDER / "alexa.features.json").read_text()) == syn.micro_frontend()
+
+
+@pytest.fixture(scope="module")
+def demo():
+    spec = importlib.util.spec_from_file_location("doorbell_demo", FOLDER / "demo.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # for its dataclasses
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def off(demo):
+    return demo.play(False, {})
+
+
+@pytest.fixture(scope="module")
+def on(demo):
+    return demo.play(True, {})
+
+
+def test_without_pre_emption_most_of_what_is_said_meanwhile_is_missed(off):
+    heard, visitor = off.jobs["heard"], off.jobs["visitor"]
+    assert heard.released == len(sound("hello")) // 480 == 192
+    assert heard.missed > 60 and heard.dropped > 60
+    assert visitor.missed == 0 and visitor.released == 2
+    assert off.heard == []  # the word was said while the other network was at work
+
+
+def test_with_pre_emption_nothing_is_missed_and_the_word_is_heard(on):
+    heard, visitor = on.jobs["heard"], on.jobs["visitor"]
+    assert (heard.released, heard.missed) == (192, 0) and heard.longest_us < 30_000
+    assert (visitor.released, visitor.missed, on.faces) == (2, 0, 2)
+    results = [r for r in on.report.results if r.pipeline == "heard"]
+    assert np.array_equal([r.arrays[0][1] for r in results], ANSWERS["hello/outputs"][2])
+
+
+def test_all_of_it_takes_at_most_256_kb_and_what_was_planned(demo, on):
+    assert on.report.sizes["ram"] <= demo.RAM
+    assert on.report.peak == sum(on.report.image.frames)
+
+
+def test_the_board_gives_the_host_s_bytes(on, off):
+    here = run_by_clock(load_app(FOLDER), {})
+    assert here.digest == on.report.digest
+    found = {r.release_us: r.arrays[0].tobytes() for r in here.results if r.pipeline == "visitor"}
+    for r in off.report.results:  # a network forgets no window that it was given; its answers depend on those it was not
+        if r.pipeline == "visitor":
+            assert r.arrays[0].tobytes() == found[r.release_us]
+
+
+def test_other_words_are_not_heard(demo):
+    played = demo.play(True, {"mic": FOLDER / "other.wav"})
+    assert played.heard == [] and played.jobs["heard"].missed == 0
+
+
+@pytest.mark.parametrize("which", ["on", "off"])
+def test_spans_tell_what_the_counts_do(which, request):
+    played = request.getfixturevalue(which)
+    steps = []
+    for name, counts in played.jobs.items():
+        spans = [span for span in played.spans if span.name == name]
+        assert len(spans) == counts.released
+        assert sum(span.outcome == "dropped" for span in spans) == counts.dropped
+        assert sum(span.missed for span in spans) == counts.missed
+        for span in spans:
+            steps += [(step.begin_us, step.end_us) for step in span.steps]
+            assert all(span.release_us <= step.begin_us for step in span.steps)
+    steps.sort()
+    assert all(end <= begin for (_, end), (begin, _) in zip(steps, steps[1:]))  # one processor
+
+
+def test_the_timeline_is_a_picture(demo, on, off, tmp_path):
+    draw_timelines([("off", off.spans), ("on", on.spans)], tmp_path / "t.svg", begin_us=2_850_000, end_us=4_350_000)
+    assert (tmp_path / "t.svg").read_text().startswith("<svg")

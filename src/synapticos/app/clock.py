@@ -40,11 +40,13 @@ from synapticos.lang import (
     i32,
     ignore,
     local,
+    param,
     rom,
     sizeof,
     static,
     struct,
     u8,
+    u16,
     u32,
     u64,
     view,
@@ -53,6 +55,7 @@ from synapticos.lang import (
 
 PLAN_MAGIC: Final[u32] = 0x314E4C50  # "PLN1"
 HALF_RANGE: Final[u64] = 0x7FFFFFFF  # of the board's counter
+TRACE = param(u32, 0, max=1)  # write down each step
 
 
 @struct
@@ -105,6 +108,19 @@ class FeedCounts:
 
 
 @struct
+class StepRecord:
+    """One step of a job, as the file `trace` has it where TRACE is 1. Times are after the start of releases."""
+
+    release_us: u64  # of its job
+    begin_us: u64
+    end_us: u64
+    pipeline: u16
+    stage: u16  # where the job stood before the step
+    layer: u16
+    reserved: u16
+
+
+@struct
 class Run:
     """Where a run is."""
 
@@ -115,15 +131,18 @@ class Run:
     seen: Shaped[Array[u32], RELEASES]  # the last job of each that was noticed
     open: Shaped[Array[u32], RELEASES]  # one whose result is not written yet; 0: none
     ends: Shaped[Array[u32], RELEASES]  # of each file, bytes
+    traced: u32  # bytes of the file `trace`
 
 
 PLAN_NAME = rom(b"plan")
 COUNTS_NAME = rom(b"counts")
+TRACE_NAME = rom(b"trace")
 RUN_PLAN_BYTES = sizeof(RunPlan)
 FEED_PLAN_BYTES = sizeof(FeedPlan)
 RELEASE_RECORD_BYTES = sizeof(ReleaseRecord)
 JOB_COUNTS_BYTES = sizeof(JobCounts)
 FEED_COUNTS_BYTES = sizeof(FeedCounts)
+STEP_RECORD_BYTES = sizeof(StepRecord)
 RUN = static(Run)
 
 
@@ -318,6 +337,39 @@ def rest(kernel: Kernel, run: Run) -> bool:
 
 
 @fn
+def poll_traced(kernel: Kernel, run: Run) -> tuple[Status, Poll]:
+    """Poll, and write down the step that it ran. Returns OK; IO if that failed."""
+    stages = local(u32, MAX_JOBS)
+    layers = local(u32, MAX_JOBS)
+    record = local(StepRecord)
+    name = local(u8, 8)
+    for i in range(MAX_JOBS):
+        stages[i] = kernel.jobs[i].stage
+        layers[i] = kernel.jobs[i].step
+    begun = hal.ticks(0)
+    kernel.clock.update(begun)
+    record.begin_us = since_start(kernel, kernel.clock.ticks)
+    answer, id = kernel_poll(kernel)
+    ended = hal.ticks(0)
+    kernel.clock.update(ended)
+    slot = find_slot(kernel, id)
+    if answer != Poll.RAN or slot == MAX_JOBS:
+        return Status.OK, answer
+    job = kernel.jobs[slot]
+    record.end_us = since_start(kernel, kernel.clock.ticks)
+    record.release_us = since_start(kernel, job.release)
+    record.pipeline = job.pipeline
+    record.stage = u16(stages[slot])
+    record.layer = u16(layers[slot])
+    name_of(name, TRACE_NAME, 5)
+    good = put(name, run.traced, view(u8, record), STEP_RECORD_BYTES)
+    if not good:
+        return Status.IO, answer
+    run.traced += STEP_RECORD_BYTES
+    return Status.OK, answer
+
+
+@fn
 def run_clock(kernel: Kernel, run: Run) -> Status:
     """Run by the clock, as the plan says. Returns OK at its end; INVAL for a bad plan; IO for files that fail."""
     span = check(read_plan(kernel, run))
@@ -335,7 +387,11 @@ def run_clock(kernel: Kernel, run: Run) -> Status:
     going = True
     while going:
         check(push_due(kernel, run))
-        answer, job = kernel_poll(kernel)
+        answer = Poll.IDLE
+        if TRACE != 0:
+            answer = check(poll_traced(kernel, run))
+        else:
+            answer, job = kernel_poll(kernel)
         good = take_results(kernel, run)
         if not good:
             return Status.IO

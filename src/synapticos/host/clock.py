@@ -25,7 +25,7 @@ from synapticos.host.blame import Failure
 from synapticos.host.firmware import Firmware
 from synapticos.host.live import Live
 from synapticos.host.record import read_record
-from synapticos.host.report import Report, Result
+from synapticos.host.report import Report, Result, Step
 from synapticos.host.runtime import Runtime
 from synapticos.kernel.sched import Poll
 from synapticos.kernel.status import Status
@@ -183,6 +183,13 @@ def read_by_clock(report: Report, built: Firmware, files: dict[str, bytes]) -> N
             done = BoardDone(arrays, when["release_us"], when["finish_us"], when["item"], bool(when["missed"]), times)
             add_result(report, job, k, done, failure)
             k += 1
+    names = {p.number: p.name for p in report.image.pipelines}
+    size, data = lang.sizeof(program.StepRecord), files.get("trace", b"")
+    for at in range(0, len(data), size):
+        step = lang.unpack(program.StepRecord, data, at)
+        report.steps.append(
+            Step(names[step["pipeline"]], step["release_us"], step["stage"], step["layer"], step["begin_us"], step["end_us"])
+        )
     data, at = files.get("counts", b""), 0
     jobs, feeds = {}, {}
     for job in app.jobs:

@@ -33,6 +33,18 @@ class Result:
         return {"release_us": self.release_us, "finish_us": self.finish_us, "item": self.item, "missed": self.missed}
 
 
+@dataclass(frozen=True)
+class Step:
+    """One step of a job that the kernel began: times after the start, us."""
+
+    pipeline: str
+    release_us: int  # of its job
+    stage: int
+    layer: int
+    begin_us: int
+    end_us: int
+
+
 @dataclass
 class Report:
     where: str
@@ -45,6 +57,7 @@ class Report:
     failures: list[Failure] = field(default_factory=list)  # jobs that ended with an error
     digests: dict[str, str] = field(default_factory=dict)
     sizes: dict[str, int] = field(default_factory=dict)
+    steps: list[Step] = field(default_factory=list)  # where firmware was built to write them down
     counts: dict[str, dict[str, dict[str, int]]] = field(default_factory=dict)  # of jobs that the kernel began, and of sources
 
     @property

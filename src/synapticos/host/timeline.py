@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import math
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -130,13 +131,21 @@ def _panel(
         out.append(f'<text x="{LEFT - 14}" y="{base - 10}" text-anchor="end" font-weight="600" fill="{colour[name]}">{escape(name)}</text>')
         note = f"{late} of {len(mine)} missed" if late else f"{len(mine)} job{'' if len(mine) == 1 else 's'}"
         out.append(f'<text x="{LEFT - 14}" y="{base + 4}" text-anchor="end" font-size="11" fill="{LATE if late else "#5b6770"}">{note}</text>')
+        crosses = sorted(x(_cross(job)) for job in mine if job.missed or job.outcome in OUTCOMES)
         for job in mine:
-            _job(out, job, colour[name], base, x, inside)
+            at = bisect_right(crosses, x(_cross(job)))
+            room = crosses[at] - x(_cross(job)) if at < len(crosses) else WIDTH
+            _job(out, job, colour[name], base, x, inside, room > 60)
         y += ROW
     return y + 14
 
 
-def _job(out: list[str], job: JobSpan, colour: str, base: float, x: Any, inside: Any) -> None:
+def _cross(job: JobSpan) -> float:
+    """Where its miss is marked."""
+    return job.end_us if job.end_us is not None else job.release_us
+
+
+def _job(out: list[str], job: JobSpan, colour: str, base: float, x: Any, inside: Any, room: bool) -> None:
     top = base - BAR
     said = escape(f"{job.name} {job.number}: {_words(job)}", quote=True)
     out.append(f"<g><title>{said}</title>")
@@ -170,9 +179,9 @@ def _job(out: list[str], job: JobSpan, colour: str, base: float, x: Any, inside:
         a, ink = x(job.deadline_us), LATE if job.missed else "#5b6770"
         out.append(f'<path d="M{a:.2f} {base + 6}V{top - 7}h-6v5h6" fill="{ink}" fill-opacity="0.55" stroke="{ink}" stroke-width="1.2"/>')
     if job.missed or job.outcome in OUTCOMES:
-        at = job.end_us if job.end_us is not None else job.release_us
+        at = _cross(job)
         if inside(at):
-            word = OUTCOMES.get(job.outcome, "")
+            word = OUTCOMES.get(job.outcome, "") if room else ""
             a, c = x(at), top - 9
             out.append(f'<path d="M{a - 3.5:.2f} {c - 3.5}l7 7m0-7l-7 7" stroke="{LATE}" stroke-width="2"/>')
             if word:
