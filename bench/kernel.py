@@ -171,7 +171,7 @@ def guard() -> dict[str, int]:
     from synapticos.host.firmware import build_firmware
 
     out = {}
-    for name, board in sorted(BOARDS.items(), reverse=True):
+    for name in sorted(BOARDS, reverse=True):
         app = syn.App("guarded")
         model = app.model(SINE, outputs=("y",))
         app.job(app.pipeline("wave", app.frames("angle", (1, 1), "int8")).model(model).dequantize())

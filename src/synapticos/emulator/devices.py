@@ -266,7 +266,8 @@ class SystemControl:
             self.regions[number] = (value, limit) if offset == 0xD9C else (base, value)
         else:
             self.memory[offset] = value
-        self._changed()
+        if not 0xD90 <= offset < 0xDD0:  # memory protection lets no exception in
+            self._changed()
 
     @staticmethod
     def _bits(numbers: set[int], offset: int) -> int:

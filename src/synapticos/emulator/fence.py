@@ -21,6 +21,7 @@ from synapticos.emulator.devices import SystemControl
 PAGE = 1024  # the engine's grain
 PIECES = 64  # into which a stretch is cut to find what happened in it
 
+Page = tuple[int, int, int, int]  # start, size, access, access of privileged code
 Parts = tuple[tuple[int, int], ...]  # start, end
 
 
@@ -28,7 +29,7 @@ Parts = tuple[tuple[int, int], ...]  # start, end
 class Plan:
     """What one setting of the MPU leaves to code without privilege."""
 
-    pages: tuple[tuple[int, int, int, int], ...]  # start, size, access, access of privileged code
+    pages: tuple[Page, ...]
     closed: Parts  # what may not be written of pages that may be in part
     open: Parts  # what may
 
@@ -50,6 +51,7 @@ class Fence:
         self._cpu, self._control = cpu, control
         self._plans: dict[object, Plan] = {}
         self._now: Plan | None = None
+        self._closed: set[Page] = set()  # in the engine; they stay so until privileged code needs one
         self._mark: Mark | None = None
 
     def set(self, privileged: bool, pc: int) -> None:
@@ -61,15 +63,27 @@ class Fence:
                 if key not in self._plans:
                     self._plans[key] = self._plan()
                 wanted = self._plans[key]
-        if wanted is not self._now:
-            if self._now is not None:
-                for start, size, _, before in self._now.pages:
-                    self._cpu.uc.mem_protect(start, size, before)
-            self._now = wanted
-            if wanted is not None:
-                for start, size, access, _ in wanted.pages:
-                    self._cpu.uc.mem_protect(start, size, access)
+        self._now = wanted
+        if wanted is not None:
+            for page in self._closed - set(wanted.pages):
+                self._open(page)
+            for page in wanted.pages:
+                if page not in self._closed:
+                    self._closed.add(page)
+                    self._cpu.uc.mem_protect(*page[:3])
         self._mark = self._save(pc) if wanted is not None and wanted.closed else None
+
+    def lift(self, address: int) -> bool:
+        """Privileged code has met a closed page: it is open now. False if there is none."""
+        for page in self._closed:
+            if page[0] <= address < page[0] + page[1]:
+                self._open(page)
+                return True
+        return False
+
+    def _open(self, page: Page) -> None:
+        self._closed.discard(page)
+        self._cpu.uc.mem_protect(page[0], page[1], page[3])
 
     def broken(self, ran: int) -> tuple[int, int] | None:
         """Whether code without privilege, of which `ran` instructions ran since `set`, has written what is closed to it.
@@ -126,7 +140,7 @@ class Fence:
 
     def _plan(self) -> Plan:
         control = self._control
-        pages: list[tuple[int, int, int, int]] = []
+        pages: list[Page] = []
         closed: list[tuple[int, int]] = []
         opened: list[tuple[int, int]] = []
         for region in self._cpu.regions:
@@ -149,6 +163,8 @@ class Fence:
                 for _, _, each in within:
                     access |= each
                 if access != region.access:
+                    if pages and pages[-1][0] + pages[-1][1] == a and pages[-1][2:] == (access, region.access):
+                        a, b = pages.pop()[0], b  # one piece with the last
                     pages.append((a, b - a, access, region.access))
                 if access & unit.WRITE:
                     closed += [(c, d) for c, d, each in within if not each & unit.WRITE]

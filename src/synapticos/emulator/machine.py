@@ -37,6 +37,7 @@ SVC, BREAKPOINT, RETURN, NOCP, INVALID_STATE, STACK_LIMIT = 2, 7, 8, 17, 18, 19
 HARD_FAULT, MEMORY_FAULT, BUS_FAULT, USAGE_FAULT, SVCALL = 3, 4, 5, 6, 11
 VTOR, CFSR, HFSR, MMFAR, BFAR = 0xD08, 0xD28, 0xD2C, 0xD34, 0xD38
 FORCED = 1 << 30
+FENCED = ("read of protected memory", "write to read-only memory")
 
 
 class Machine:
@@ -332,6 +333,8 @@ class Machine:
         """An access or an instruction failed: which fault, with which bits."""
         address = self.cpu.access[0]
         kind = unit.KINDS.get(error, "")
+        if kind in FENCED and self._privileged() and self._fence.lift(address):
+            return  # it is done again
         if not self._all.load()[unit.XPSR] & unit.THUMB:
             self._fault(USAGE_FAULT, 1 << 17)
         elif error == unit.UNDEFINED:
