@@ -1,6 +1,9 @@
 """An app whose stage goes wrong, by what its input says: its job fails with stage, layer and Python line; others run."""
 
 import inspect
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -124,3 +127,18 @@ def test_a_division_by_zero_is_found_without_checks_too(tmp_path):
         with pytest.raises(KernelError, match="stage fragile did what it may not"):
             rt.run("victim", np.array([[DIVIDE]], np.int8))
         assert rt.run("victim", np.array([[5]], np.int8)).shape == (1, 1)
+
+
+def test_qemu_needs_no_emulator_of_ours():
+    if why := qemu.missing(boards.find("lm3s6965evb")):
+        pytest.skip(why)
+    if not toolchain.find_all("cortex-m3"):
+        pytest.skip("no compiler for cortex-m3 is installed")
+    app = SINE.parent / "app.py"
+    code = (
+        "import sys; sys.modules['unicorn'] = None\n"
+        f"sys.argv = ['syn', 'run', {str(app)!r}, '--board', 'lm3s6965evb', '--emulator', 'qemu', '--json']\n"
+        "from synapticos.cli import main\nsys.exit(main())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    assert len(json.loads(done.stdout)["results"]) == 32
