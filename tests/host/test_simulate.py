@@ -25,7 +25,7 @@ def make(fast=None, slow=None, every=10, jitter=0, irq=None):
     source = app.frames("angles", (1, 1), "int8", every=every * syn.ms)
     wave = app.pipeline("wave", source).model(model).dequantize()
     other = app.model(SINE, name="other")
-    long = app.pipeline("long", app.frames("more", (1, 1), "int8", every=20 * syn.ms)).model(other).dequantize()
+    long = app.pipeline("long", app.frames("more", (1, 1), "int8")).model(other).dequantize()
     app.job(wave, **{"on": source, "priority": syn.REALTIME, "deadline": 5 * syn.ms, "jitter": jitter, **(fast or {})})
     app.job(long, **{"every": 40 * syn.ms, "priority": syn.BEST_EFFORT, **(slow or {})})
     tasks = (

@@ -40,6 +40,8 @@ def command(
 
     Ends with 0 if no deadline was missed and nothing dropped, with 1 otherwise.
     """
+    from synapticos.analysis.tasks import TaskSet
+    from synapticos.app.image import compile_app
     from synapticos.app.load import load_app
     from synapticos.host import simulate as host
     from synapticos.host.timeline import draw_timeline, write_trace
@@ -54,6 +56,8 @@ def command(
             raise UserError(f"{option} {path}: there is no folder {path.parent}")
     rates = [host.Rate.parse(text) for text in rate]
     loaded = load_app(app)
+    if replay is None:  # what is missing is said before anything is measured
+        host.streams(compile_app(loaded, slots=max(len(loaded.jobs), 1), enforce=False), TaskSet(()), rates)
     tasks, costs, where = _times(loaded, board, mhz, waits, margin, interference, checked)
     simulator = host.Simulator(loaded, tasks, costs, board=where)
     given: list[host.Stream] = []
@@ -128,8 +132,9 @@ def _window(made: Any, tasks: Any, begin: str | None, window: str | None, until:
     """What timeline and trace show, in ns."""
     from synapticos.host.simulate import parse_time
 
-    longest = max([*(task.period_ns for task in tasks.tasks), *(task.cost_ns for task in tasks.tasks)])
-    span = parse_time(window, "--window") if window else 4 * longest
+    longest = max(max(task.period_ns, task.cost_ns) for task in tasks.tasks)
+    often = min((task.period_ns for task in tasks.tasks if task.period_ns), default=longest)
+    span = parse_time(window, "--window") if window else min(4 * longest, 30 * often)
     if begin is not None:
         start = 0 if begin in ("0", "0s") else parse_time(begin, "--from")
     else:
