@@ -170,9 +170,16 @@ def measure(
 
 
 def _compiled(app: App) -> Image:
-    """The app with jobs that nothing releases or ends but the measuring program: no rate, no policy, a deadline far away."""
+    """The app with jobs that nothing releases or ends but the measuring program: the clock's first release and every
+    deadline are beyond any run, so that polls look at both and find nothing."""
     declared = app.jobs
-    app.jobs = [replace(job, every=0, on=None, phase=0, cascade=None, own=False, late="finish", deadline=MAX_TIME if job.deadline else 0) for job in declared]
+    app.jobs = [
+        replace(
+            job, every=MAX_TIME if job.every else 0, phase=MAX_TIME if job.every else 0, on=None, cascade=None, own=False,
+            late="finish", deadline=MAX_TIME if job.deadline else 0,
+        )
+        for job in declared
+    ]  # fmt: skip
     try:
         return compile_app(app, slots=max(len(app.jobs), 1), enforce=False)
     finally:
