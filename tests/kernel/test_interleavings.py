@@ -1,10 +1,13 @@
 """An interrupt at every point at which one may strike: every job ends once, with the right bytes, and nothing is lost."""
 
 import os
+import random
+import threading
+import time
 
 import pytest
 from apps import PREEMPTIBLE, PipelineOf, app_stage, model, tables
-from interleavings import CANCELLED, DONE, Player, Run, ended_once
+from interleavings import CANCELLED, DONE, ERROR, Player, Run, Watcher, ended_once
 from kernels import NOTE_DONE, OPTIONS, REALTIME, ROOTS, World, stub_output
 from synapticos.kernel.job import JobParams
 from synapticos.kernel.kernel import Kernel
@@ -16,6 +19,7 @@ from synapticos.lang import u8
 
 ALL = os.environ.get("SYNAPTICOS_INTERLEAVINGS") == "all"  # no point is left out
 PASS = 0
+CALLS = {"infer_cancel": infer_cancel, "infer_abort": infer_abort, "infer_set_deadline": infer_set_deadline}
 
 
 def stride(w, usual: int) -> int:
@@ -28,7 +32,11 @@ def app(make, request):
     """A kernel with a pre-emptible pipeline of three steps in each class, with as few slots as make do without queues, or more."""
     if make.engine == "native":
         pytest.skip("its instructions are not counted; the emulated core's are")
-    w = World(make(*ROOTS, **OPTIONS | {"MAX_JOBS": request.param}))
+    return boot(make, request.param)
+
+
+def boot(make, slots):
+    w = World(make(*ROOTS, **OPTIONS | {"MAX_JOBS": slots}))
     job = lambda p: dict(priority=p, flags=PREEMPTIBLE)
     pipelines = [PipelineOf([app_stage(PASS, 64), app_stage(PASS, 64), model(0)], result=16, sink=NOTE_DONE, job=job(p)) for p in (0, 1, 2)]
     for region, part in zip((REGION_TABLES, REGION_CONTAINERS), tables([(b"any bytes will do", 0)], pipelines), strict=True):
@@ -157,3 +165,49 @@ def test_slots_run_out_at_any_point(app):
         assert all(ended_once(app, i) == DONE for i in [*jobs, more])
         for id in [*jobs, more]:
             right_bytes(app, id)
+
+
+@pytest.mark.parametrize("slots", [4, 8])
+def test_threads_submit_and_end_jobs_while_another_runs_them(make, slots):
+    """What an abort or a cancel answers is what becomes of the job, on two cores as between two instructions."""
+    if make.engine != "native":
+        pytest.skip("one thread at a time")
+    w = boot(make, slots)
+    running, wrong, ended = [True], [], []
+
+    def kernel():
+        while running:
+            w("kernel_poll")
+
+    def client(seed):
+        rng = random.Random(seed)
+        for _ in range(150):
+            data = bytes([rng.randrange(256)] * 48)
+            id = w.submit(w.pipes[rng.randrange(3)], data, rng.randrange(3), deadline=rng.choice([0, 50, 5000]), preemptible=True)
+            if id == 0:
+                time.sleep(0.0005)
+                continue
+            act = rng.choice([None, "infer_cancel", "infer_abort", "infer_set_deadline"])
+            arguments = (id, 100) if act == "infer_set_deadline" else (id,)
+            answer = w.e(CALLS[act], w.kernel, *arguments) if act else None
+            while w("infer_state", id) not in (DONE, ERROR, CANCELLED):
+                time.sleep(0.0002)
+            state = w("infer_state", id)
+            right = state == (CANCELLED if act in ("infer_cancel", "infer_abort") and answer == Status.OK else DONE)
+            if not right or (state == DONE and w.result(id) != stub_output(data)):
+                wrong.append((id, act, answer, state))
+            if state != DONE:
+                w("infer_get_result", id, w.descriptor(0))
+            ended.append(id)
+
+    threads = [threading.Thread(target=client, args=(seed,)) for seed in range(2)]
+    runner = threading.Thread(target=kernel)
+    for thread in (runner, *threads):
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    running.clear()
+    runner.join(60)
+    w.run()
+    assert wrong == [] and len(ended) == len(set(ended)) == w.kernel.stats.submitted
+    Watcher(w).check_idle(w)
