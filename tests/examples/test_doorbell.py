@@ -160,3 +160,17 @@ def test_spans_tell_what_the_counts_do(which, request):
 def test_the_timeline_is_a_picture(demo, on, off, tmp_path):
     draw_timelines([("off", off.spans), ("on", on.spans)], tmp_path / "t.svg", begin_us=2_850_000, end_us=4_350_000)
     assert (tmp_path / "t.svg").read_text().startswith("<svg")
+
+
+def test_a_front_end_may_be_shared():
+    """Two networks that read the rows of one: as if each had its own."""
+    app = syn.App("two_words")
+    mic = app.microphone("mic", window=480, file=FOLDER / "hello.wav")
+    rows = app.pipeline("rows", mic).features(description=syn.micro_frontend()).feed("features")
+    for name in ("first", "second"):
+        word = app.model(FOLDER / "alexa.tflite", name=name)
+        app.job(app.pipeline(f"heard_{name}", rows).quantize(word).model(word), priority=syn.REALTIME)
+    report = run_by_clock(app, {})
+    for name in ("first", "second"):
+        got = [int(r.arrays[0].item()) for r in report.results if r.pipeline == f"heard_{name}"]
+        assert got == ANSWERS["hello/outputs"][0].tolist()
