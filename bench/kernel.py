@@ -13,16 +13,20 @@ from synapticos.engine import Build
 from synapticos.kernel import hal
 from synapticos.kernel.arena import Arena
 from synapticos.kernel.compose import pipeline_add_model, pipeline_add_preprocess, pipeline_build, pipeline_create
-from synapticos.kernel.job import JobParams
+from synapticos.kernel.advance import CALLBACKS, end_job
+from synapticos.kernel.container import ModelMemory
+from synapticos.kernel.job import JobDone, JobParams
 from synapticos.kernel.kernel import Kernel, kernel_boot
 from synapticos.kernel.model import ModelInfo
 from synapticos.kernel.models import model_register
 from synapticos.kernel.npu import npu_load_model
 from synapticos.kernel.pipeline import APP_STAGE
+from synapticos.kernel.region import REGION_ARENA
 from synapticos.kernel.run import APP_STAGES
 from synapticos.kernel.runtime import kernel_init
-from synapticos.kernel.sched import infer_cancel, infer_get_result, infer_post, kernel_poll
+from synapticos.kernel.sched import infer_cancel, infer_get_result, infer_post, infer_wait, kernel_poll, pick
 from synapticos.kernel.status import Status
+from synapticos.kernel.stub import stub_run
 from synapticos.kernel.tensor import Lifetime, StageCall, Tensor
 from synapticos.lang import *
 
@@ -69,8 +73,32 @@ def bench_first_alone(call: StageCall) -> Status:
     return bench_first(call)
 
 
+@fn
+def bench_callback(kernel: Kernel, done: JobDone) -> None:
+    pass
+
+
+@fn
+def bench_pick(kernel: Kernel) -> u32:
+    return pick(kernel)
+
+
+@fn
+def bench_stub(kernel: Kernel) -> Status:
+    """What the stub does with 48 bytes: a model's own work, not the kernel's."""
+    data = kernel.regions.get(REGION_ARENA, 0, 64)
+    if data is None:
+        return Status.INVAL
+    m = local(ModelMemory)
+    m.input = data
+    m.input_bytes = 48
+    m.frame = data
+    m.frame_bytes = 64
+    return stub_run(m, 0, 0, 1)
+
+
 ROOTS = [Arena.tensor, Arena.reset, kernel_boot, kernel_init, model_register, npu_load_model, pipeline_create, pipeline_add_preprocess,
-         pipeline_add_model, pipeline_build, infer_post, kernel_poll, infer_get_result, infer_cancel, bench_empty, bench_empty_post, bench_stage_alone, bench_first_alone]  # fmt: skip
+         pipeline_add_model, pipeline_build, infer_post, kernel_poll, infer_get_result, infer_cancel, infer_wait, end_job, bench_pick, bench_stub, bench_empty, bench_empty_post, bench_stage_alone, bench_first_alone]  # fmt: skip
 
 # As the firmware of a small app has it: no deadlines, no stages of the host, no times of stages.
 SMALL = {
@@ -82,10 +110,10 @@ SMALL = {
 class Bench:
     """A kernel with a model. `app`: in a small app's build, with planned frames."""
 
-    def __init__(self, app: bool = False) -> None:
-        most = SMALL if app else {}
+    def __init__(self, app: bool = False, **params: int) -> None:
+        most = {**(SMALL if app else {}), **params}
         self.app = app
-        self.e: Any = Build(ROOTS, tables={APP_STAGES: [bench_stage, bench_first]}, MAX_PIPELINE_STAGES=8, **most).engine("cortex-m")
+        self.e: Any = Build(ROOTS, tables={APP_STAGES: [bench_stage, bench_first], CALLBACKS: [bench_callback]}, MAX_PIPELINE_STAGES=8, **most).engine("cortex-m")
         e = self.e
         self.kernel = e.new(Kernel)
         self.memory = e.array(u8, ARENA)
@@ -120,12 +148,13 @@ class Bench:
             planned.planned = True
             for i in range(stages + 1):
                 planned.stages[i].capacity = 64
-            self.kernel.frames[1].at = 1024
-            self.kernel.frames[1].bytes = 128
+            for i in range(3):
+                self.kernel.frames[i].at = 1024 + 128 * i
+                self.kernel.frames[i].bytes = 128
         return int(pipe)
 
-    def submit(self, pipe: int) -> int:
-        arguments = (self.kernel, pipe, self.descriptor, self.input, None, 0, self.params)
+    def submit(self, pipe: int, out: Any = None) -> int:
+        arguments = (self.kernel, pipe, self.descriptor, self.input, out, 0 if out is None else len(out), self.params)
         self.e(bench_empty_post, *arguments)
         none = self.e.instructions
         status, job = self.e(infer_post, *arguments)
@@ -186,6 +215,73 @@ def guard() -> dict[str, int]:
     return out
 
 
+def suspend_and_resume() -> int:
+    """What a job that is set aside once, and the one before it, take more together than each alone."""
+
+    def spent(*, both: bool, which: int = 1) -> int:
+        b = Bench(True, MAX_JOBS=2)
+        pipe, total = b.pipeline(2), 0
+        b.params.preemptible = True
+        b.params.priority = which
+        b.submit(pipe)
+        b("poll", kernel_poll, b.kernel)
+        total += b.last
+        if both:
+            b.params.priority = 2
+            b.submit(pipe)
+        total += sum(b.polls()[:-1])
+        assert b.kernel.stats.preemptions == both
+        return total
+
+    return spent(both=True) - spent(both=False) - spent(both=False, which=2)
+
+
+def queued(n: int) -> tuple[int, int]:
+    """Picking among `n` queued jobs, and giving the last of them its place before all others, in a build of 64 slots."""
+    b = Bench(MAX_JOBS=64)
+    pipe = b.pipeline(1)
+    b.kernel.hold = True
+
+    def place(us: int) -> int:
+        b.params.deadline_us = us
+        b.submit(pipe)
+        b("poll", kernel_poll, b.kernel)
+        return b.last
+
+    b("poll", kernel_poll, b.kernel)
+    idle = b.last
+    for i in range(n):
+        placed = place(100_000 - 1000 * i)
+    b.kernel.hold = False
+    b("pick", bench_pick, b.kernel)
+    return b.last, placed - idle
+
+
+def request(app: bool) -> int:
+    """Submit with a callback and a buffer for the result, wait, read: less what stage and model take themselves."""
+    b = Bench(app)
+    pipe = b.pipeline(1)
+    b.params.callback = 1
+    stub = b("stub", bench_stub, b.kernel) or b.last
+    b("stage", bench_stage_alone, b.e.new(StageCall))
+    stage, out, result = b.last, b.e.array(u8, 16), b.e.new(Tensor)
+    job = b.submit(pipe, out)
+    total = b.last
+    assert b("wait", infer_wait, b.kernel, job, 10) == Status.OK
+    total += b.last
+    assert b("result", infer_get_result, b.kernel, job, result) == Status.OK
+    return int(total + b.last - stage - stub)
+
+
+def ending() -> int:
+    """A job that has begun ends, and whoever waits for it is woken."""
+    b = Bench()
+    b.submit(b.pipeline(2))
+    b("poll", kernel_poll, b.kernel)
+    b("end", end_job, b.kernel, 0, Status.OK)
+    return int(b.last)
+
+
 def figures() -> dict[str, int]:
     """Name -> instructions."""
     b = Bench()
@@ -225,4 +321,9 @@ def figures() -> dict[str, int]:
         out[f"{title}: stage boundary (a later stage's poll, less the stage)"] = runs[1][1][1] - stage
         out[f"{title}: all polls of a one-stage pipeline and its stub model"] = sum(polls)
         out[f"{title}: reading the result"] = read
+        out[f"{title}: whole request, with callback, waiter and result copy, less its stage and model"] = request(app)
+    out["two slots, planned: suspend and resume, over both jobs alone"] = suspend_and_resume()
+    out["composed at run time, defaults: complete and wake"] = ending()
+    for n in (1, 4, 16, 64):
+        out[f"64 slots: pick among {n} queued"], out[f"64 slots: give a job with a deadline its place before {n - 1} others"] = queued(n)
     return out | guard()

@@ -198,3 +198,12 @@ def test_nobody_waits_for_a_poll_that_another_thread_is_in(w):
     w.kernel.inside = 1
     assert w("kernel_poll") == (Poll.BUSY, 0)
     assert w("sched_drain", ALL, 5) == Status.BUSY
+
+
+def test_a_half_done_job_that_ends_since_it_is_late_is_drained(w):
+    """The poll that sees the miss has nothing to run besides."""
+    w.hand_model()
+    job = w.submit(w.pipeline(w.model(), (PASS,)), bytes(48), NORMAL, deadline=10, late=1)
+    w("kernel_poll")
+    w.advance_us(11)
+    assert w("sched_quiesce") == Status.OK and w("infer_wait", job, 0) == Status.TIMEDOUT

@@ -8,7 +8,7 @@ from synapticos.kernel import hal
 from synapticos.kernel.backend import NpuState
 from synapticos.kernel.capacity import ACCELERATOR, COMPOSING, DEADLINES, HOST_STAGES, LATE_POLICIES, MAX_JOBS, OFFLOAD, PROFILING, RECLAIM, RELEASES
 from synapticos.kernel.feed import release_over
-from synapticos.kernel.job import FREE_FRAME, HostWork, Job, JobDone, JobState, Late, Timed, job_finished
+from synapticos.kernel.job import HostWork, Job, JobDone, JobState, Late, Timed, job_finished
 from synapticos.kernel.kernel import Inside, Kernel
 from synapticos.kernel.offload import npu_leave
 from synapticos.kernel.pipeline import Pipeline, PipelineState
@@ -133,8 +133,7 @@ def end_job(kernel: Kernel, slot: u32, status: Status) -> None:
             kernel.profile.finish(job.times)
     if status != Status.OK or aborted:
         job.inputs = 0
-        if job.frame != FREE_FRAME:
-            job.mark = 0
+        job.mark = 0
     if RECLAIM != 0:
         job.began = kernel.clock.ticks
     release_job(kernel, job, slot)

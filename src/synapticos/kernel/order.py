@@ -95,17 +95,6 @@ def goes_before(a: Job, b: Job) -> bool:
 
 
 @fn(inline=False)
-def first_of_few(jobs: Ptr[Job], frame: u32) -> u32:
-    """Slot + 1 of the job that is to begin next in a frame, found by looking at all; 0: none."""
-    best: u32 = 0
-    for i in range(MAX_JOBS):
-        job = jobs[i]
-        if job.state == JobState.QUEUED and job.frame == frame and (best == 0 or begins_before(job, jobs[best - 1])):
-            best = i + 1
-    return best
-
-
-@fn(inline=False)
 def take_out(queues: Orders, jobs: Ptr[Job], slot: u32) -> None:
     """Inside the critical section: the job of a slot is in no queue from here on. Nothing if it is in none."""
     job = jobs[slot]

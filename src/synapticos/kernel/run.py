@@ -140,6 +140,11 @@ def fill_call(kernel: Kernel, job: Job, pipeline: Pipeline, stage: Stage, call: 
         check(fill_input(kernel, job, call, 0, 0))
     else:
         check(fill_inputs(kernel, job, stage, call))
+    memory = kernel.regions.items[REGION_ARENA].base
+    if memory is None:
+        return Status.INVAL
+    # Statements of their own for neighbouring bytes make words of them. Where y and the scratch pool lie is the
+    # kernel's own arithmetic, checked when the arena, the frames and this buffer were given.
     y = call.y
     y.offset = job.y_at
     y.size = job.y_room
@@ -147,15 +152,15 @@ def fill_call(kernel: Kernel, job: Job, pipeline: Pipeline, stage: Stage, call: 
     y.ndim = 0
     y.region = u8(REGION_ARENA)
     y.reserved = 0
-    for i in range(MAX_DIMS):
-        y.shape[i] = 0
+    y.shape[0] = 0
+    y.shape[1] = 0
+    y.shape[2] = 0
+    y.shape[3] = 0
     y.lifetime = Lifetime.EPHEMERAL
-    for i in range(3):
-        y.reserved_end[i] = 0
-    out = kernel.regions.get(REGION_ARENA, y.offset, y.size)
-    if out is None:
-        return Status.INVAL
-    call.y_data = out
+    y.reserved_end[0] = 0
+    y.reserved_end[1] = 0
+    y.reserved_end[2] = 0
+    call.y_data = memory[job.y_at : job.y_at + job.y_room]
     call.config_bytes = stage.config_bytes
     call.config = None
     if stage.config_bytes != 0:
@@ -169,7 +174,7 @@ def fill_call(kernel: Kernel, job: Job, pipeline: Pipeline, stage: Stage, call: 
     call.scratch_bytes = 0
     start = align_up(arena.scratch_used)
     if start < arena.scratch_size:
-        call.scratch = kernel.regions.get(REGION_ARENA, arena.scratch_at + start, arena.scratch_size - start)
+        call.scratch = memory[arena.scratch_at + start : arena.scratch_at + arena.scratch_size]
         call.scratch_bytes = arena.scratch_size - start
     return Status.OK
 

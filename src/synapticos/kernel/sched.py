@@ -16,11 +16,11 @@ from synapticos.kernel.capacity import COMPOSING, DEADLINES, GUARD, HOST_STAGES,
 from synapticos.kernel.clock import Clock
 from synapticos.kernel.deadline import begin_deadline, see_late, skip
 from synapticos.kernel.due import release_due
-from synapticos.kernel.job import CLASSES, FREE_FRAME, Fault, HostWork, Job, JobState, Late, job_begun, job_finished
+from synapticos.kernel.job import CLASSES, FREE_FRAME, REALTIME, Fault, HostWork, Job, JobState, Late, job_begun, job_finished
 from synapticos.kernel.kernel import Inside, Kernel
 from synapticos.kernel.offload import npu_idle, npu_look
 from synapticos.kernel.pipeline import PipelineState
-from synapticos.kernel.order import FEW_JOBS, first_of_few, goes_before, put_in, take_out
+from synapticos.kernel.order import FEW_JOBS, goes_before, put_in, take_out
 from synapticos.kernel.run import fill_call
 from synapticos.kernel.status import Status
 from synapticos.kernel.submit import claim, infer_post, infer_submit  # noqa: F401
@@ -125,7 +125,15 @@ def take_posted(kernel: Kernel) -> None:
             take_host_stage(kernel, slot)
 
 
-@fn
+@fn(pure=True, inline=True)
+def can_run(kernel: Kernel, job: Job) -> bool:
+    """Has it a step that could run now?"""
+    if job.state == JobState.QUEUED:
+        return not kernel.hold and kernel.frames[job.frame].owner == 0
+    return job.state == JobState.RUNNING or job.state == JobState.SUSPENDED
+
+
+@fn(pure=True)
 def candidate(kernel: Kernel, frame: u32) -> u32:
     """Slot + 1 of the job that a frame has to offer: its owner if that can go on, else the first in line. 0: none."""
     owner = kernel.frames[frame].owner
@@ -136,8 +144,6 @@ def candidate(kernel: Kernel, frame: u32) -> u32:
         return 0
     if kernel.hold:
         return 0
-    if MAX_JOBS <= FEW_JOBS:
-        return first_of_few(kernel.jobs, frame)
     return u32(kernel.queues.items[frame].first)
 
 
@@ -151,9 +157,16 @@ def pick(kernel: Kernel) -> u32:
         return MAX_JOBS
     if kernel.current != 0:
         job = kernel.jobs[kernel.current - 1]
-        if job.state == JobState.RUNNING and (job.holds_npu or not job.preemptible):
+        if job.state == JobState.RUNNING and (not job.preemptible or job.holds_npu or job.priority == REALTIME):
             return kernel.current - 1
     best: u32 = 0
+    if MAX_JOBS <= FEW_JOBS:
+        for i in range(MAX_JOBS):
+            if can_run(kernel, kernel.jobs[i]) and (best == 0 or goes_before(kernel.jobs[i], kernel.jobs[best - 1])):
+                best = i + 1
+        if best == 0:
+            return MAX_JOBS
+        return best - 1
     left: u32 = CLASSES
     while left != 0 and best == 0:  # a frame is a class's, the highest first
         left -= 1
@@ -645,7 +658,7 @@ def sched_drain(kernel: Kernel, what: u32, timeout_ms: u32) -> Status:
             waits = False
             if OFFLOAD != 0 and answer == Poll.IDLE and kernel.npu.work != NpuWork.NOTHING:
                 waits = npu_idle(kernel)
-            stuck = answer != Poll.RAN and not waits
+            stuck = answer != Poll.RAN and not waits and not drained(kernel, what)  # the poll may have ended what was late
             if stuck and timeout_ms == 0:
                 kernel.hold = False
                 return Status.BUSY
