@@ -69,8 +69,8 @@ act = st.one_of(
 )
 
 
-@settings(max_examples=12)
-@given(st.lists(act, max_size=50), st.booleans())
+@settings(max_examples=6)
+@given(st.lists(act, max_size=40), st.booleans())
 def test_any_order(engines, acts, planned):
     """With queues and with few slots, planned frames or one for all: jobs begin as a list that is sorted each time says."""
     for slots in (64, 4):

@@ -196,7 +196,7 @@ mixes = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(mixes)
 def test_any_schedule_of_any_mix_gives_the_bytes_of_each_alone(engines, acts):
     """On all engines; and half-done jobs never exceed frames, at any step."""
