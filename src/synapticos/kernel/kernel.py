@@ -8,7 +8,7 @@ from synapticos.lang import *
 from synapticos.kernel import hal
 from synapticos.kernel.arena import Arena
 from synapticos.kernel.backend import Npu
-from synapticos.kernel.capacity import GUARD, MAX_JOBS
+from synapticos.kernel.capacity import GUARD, MAX_JOBS, RELEASES
 from synapticos.kernel.clock import Clock
 from synapticos.kernel.dsp.contract import Dsp
 from synapticos.kernel.job import CLASSES, NEVER, Job
@@ -108,9 +108,10 @@ def kernel_boot(kernel: Kernel, board: u32) -> None:
     kernel.cap = MAX_JOBS
     for i in range(MAX_JOBS):
         kernel.free.add(i)
-    kernel.releases.due_us = NEVER
-    kernel.releases.due_ticks = NEVER
-    kernel.releases.end_us = NEVER
+    if RELEASES != 0:
+        kernel.releases.due_us = NEVER
+        kernel.releases.due_ticks = NEVER
+        kernel.releases.end_us = NEVER
     now = hal.ticks(board)
     rate = hal.tick_rate(board)
     kernel.clock.start(now, rate)

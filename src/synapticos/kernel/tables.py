@@ -414,10 +414,10 @@ def boot_sources(kernel: Kernel, header: AppHeader) -> Status:
     """
     if header.sources == 0:
         return Status.OK
-    if header.sources > FEEDS:
-        return refuse(kernel.note, Status.NOMEM, f"the app has {header.sources} sources that keep data; the build has room for {FEEDS}")
     if FEEDS == 0:
         return Status.INVAL
+    if header.sources > FEEDS:
+        return refuse(kernel.note, Status.NOMEM, f"the app has {header.sources} sources that keep data; the build has room for {FEEDS}")
     rows = table_rows(kernel, header.sources_at, header.sources, SOURCE_ROW, 4)
     if rows is None:
         return Status.INVAL
@@ -452,10 +452,10 @@ def boot_release(kernel: Kernel, header: AppHeader, row: JobRow, number: u32) ->
 
     Returns OK; INVAL for a damaged row, or one without exactly one trigger; NOMEM if the build or the arena is too small.
     """
-    if number >= RELEASES:
-        return refuse(kernel.note, Status.NOMEM, f"the app has {header.jobs} jobs that something releases; the build has room for {RELEASES}")
     if RELEASES == 0:
         return Status.INVAL
+    if number >= RELEASES:
+        return refuse(kernel.note, Status.NOMEM, f"the app has {header.jobs} jobs that something releases; the build has room for {RELEASES}")
     by_source = row.flags & JOB_BY_SOURCE != 0
     triggers: u32 = 0
     if by_source:
@@ -547,8 +547,9 @@ def boot_jobs(kernel: Kernel, header: AppHeader, need: Ptr[u32]) -> Status:
         if row.late > u8(Late.SKIP) or (LATE_POLICIES == 0 and row.late != 0):
             return Status.INVAL
         pipeline = kernel.pipelines.items[row.pipeline]
-        pipeline.late = row.late
-        pipeline.cost_us = row.cost_us
+        if LATE_POLICIES != 0:
+            pipeline.late = row.late
+            pipeline.cost_us = row.cost_us
         pipeline.priority = row.priority
         pipeline.preemptible = row.flags & JOB_PREEMPTIBLE != 0
         pipeline.deadline_us = sat(u32, row.deadline_us)
