@@ -198,7 +198,10 @@ def dispatch(kernel: Kernel, job: Job, slot: u32, id: u32) -> bool:
                 kernel.stats.preemptions = wrap(u32, kernel.stats.preemptions + 1)
         job.state = JobState.RUNNING
         kernel.current = slot + 1
-        kernel.frames[job.frame].owner = slot + 1
+        frame = kernel.frames[job.frame]
+        if MAX_JOBS > 1:
+            assert frame.owner == 0 or frame.owner == slot + 1, "as many half-done jobs as frames"
+        frame.owner = slot + 1
     hal.critical_exit(kernel.board, state)
     if PROFILING != 0 and taken and begins:
         job.began = kernel.clock.ticks
