@@ -1,4 +1,4 @@
-"""Write the generated parts of docs/ anew: what the language refuses, and which operators networks may have.
+"""Write the generated parts of docs/ anew: what the language refuses, which operators networks may have, what an app declares.
 
     python tools/make_docs.py [--check]
 
@@ -85,7 +85,42 @@ def variants() -> str:
     return "\n".join(["| number | variant |", "|---|---|", *(f"| {number} | {name} |" for number, name in names)])
 
 
+def calls(*kinds: str) -> str:
+    """The public methods of classes of `synapticos`, with what they say of themselves."""
+    import inspect
+
+    import synapticos
+
+    parts = []
+    for kind in kinds:
+        made = getattr(synapticos, kind)
+        parts.append(f"\n### {kind}\n\n{inspect.cleandoc(made.__doc__)}\n")
+        for name, method in vars(made).items():
+            if callable(method) and method.__doc__ and (name == "__init__" or not name.startswith("_")):
+                parts.append(call(f"{kind}" if name == "__init__" else f".{name}", method))
+    return "\n".join(parts).strip()
+
+
+def call(name: str, function: object) -> str:
+    import inspect
+
+    signature = str(inspect.signature(function))  # type: ignore[arg-type]
+    signature = re.sub(r" -> .*$", "", signature).replace("'", '"').replace("(self, ", "(").replace("(self)", "()")
+    signature = re.sub(r'(: )"([^"]*)"', r"\1\2", signature)
+    signature = re.sub(r"\b(synapticos|pathlib|collections|typing)(\.[a-z_]+)*\.(?=[A-Z])|\b(np|sources)\.(?=\w)", "", signature)
+    return f"- `{name}{signature}`\\\n  {' '.join(inspect.cleandoc(function.__doc__ or '').split())}"
+
+
+def functions(*names: str) -> str:
+    import synapticos
+
+    return "\n".join(call(name, getattr(synapticos, name)) for name in names)
+
+
 PARTS = {
+    "app": lambda: calls("App", "Pipeline"),
+    "descriptions": lambda: functions("stage", "host_stage", "librosa", "micro_frontend"),
+    "runtime": lambda: calls("Runtime", "Job"),
     "refusals": refusals,
     "onnx": onnx_operators,
     "operators": operators,

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from synapticos.app import NORMAL as NORMAL
     from synapticos.app import REALTIME as REALTIME
     from synapticos.app import App as App
+    from synapticos.app import Pipeline as Pipeline
     from synapticos.app import host_stage as host_stage
     from synapticos.app import ms as ms
     from synapticos.app import seconds as seconds
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _WHERE = {
-    "synapticos.app": ("App", "stage", "host_stage", "REALTIME", "NORMAL", "BEST_EFFORT", "ms", "us", "seconds"),
+    "synapticos.app": ("App", "Pipeline", "stage", "host_stage", "REALTIME", "NORMAL", "BEST_EFFORT", "ms", "us", "seconds"),
     "synapticos.host": ("Runtime", "Job"),
     "synapticos.errors": ("UserError", "KernelError"),
     "synapticos.kernel.fmath": ("exp", "log", "sqrt"),

@@ -336,6 +336,7 @@ class Pipeline:
         return self._builtin("dequantize")
 
     def softmax(self) -> "Pipeline":
+        """Scores to shares of one, as reals."""
         return self._builtin("softmax")
 
     def argmax(self) -> "Pipeline":
