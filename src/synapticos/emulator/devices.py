@@ -155,6 +155,7 @@ class Accelerator:
         self._ends = NEVER
         self._result = 0
         self.lost = False  # for tests: it never ends
+        self.held = False  # for who counts what runs: it ends only while the processor sleeps
         self.extra_ns = 0  # for tests: it takes so much longer
         self.fails = 0  # for tests: what every function gives in place of its result, unless 0
         self.started: list[int] = []  # when, in ns, for who wants a trace; `ended` likewise
@@ -177,17 +178,18 @@ class Accelerator:
                 self.state = self.WORKS
                 self.started.append(self._now())
                 self._ends = NEVER if self.lost else self._now() + self._words[2] * self._tick_ns + self.extra_ns
-                self._changed()  # there is something to wait for
+                if not self.held:
+                    self._changed()  # there is something to wait for
             if value & 6:
                 self._interrupt(False)
         elif offset < 16 and self.state != self.WORKS:
             self._words[offset // 4] = value
 
-    def due(self) -> int:
-        return self._ends
+    def due(self, sleeps: bool = False) -> int:
+        return NEVER if self.held and not sleeps else self._ends
 
-    def attend(self) -> None:
-        if self._now() >= self._ends:
+    def attend(self, sleeps: bool = False) -> None:
+        if self._now() >= self._ends and (sleeps or not self.held):
             self.ended.append(self._ends)
             self._ends = NEVER
             self.state = self.DONE

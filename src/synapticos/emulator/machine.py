@@ -237,14 +237,15 @@ class Machine:
         """A wait for an interrupt: go on at once if one is pending, masked or not, else at the next event."""
         self.control.attend()
         self._timer.attend()
-        self.npu.attend()
+        self.npu.attend(True)
         if any(n < 16 or n in self.control.enabled for n in self.control.pending):
             return
-        due = min(self.control.systick.due(), self._timer.due(), self.npu.due())
+        due = min(self.control.systick.due(), self._timer.due(), self.npu.due(True))
         if due == NEVER:
             self._finish(None, "sleeps, and no interrupt can come")
             return
         self._slept_ns += max(due - self.now(), 0)
+        self.npu.attend(True)
 
     def _trapped(self, number: int) -> None:
         """The engine raised an exception of its own."""
