@@ -11,7 +11,7 @@ from synapticos.errors import UserError
 
 BAR = 30
 COST = "; say what it takes at most: .stage(f, cost_us=...)"
-PICTURE = {"exact": "exact", "bound": "bound by its loops", "declared": "declared", "recorded": "recorded", "measured": "measured, no bound"}
+PICTURE = {"exact": "exact", "bound": "bound by its loops", "declared": "declared", "recorded": "recorded", "stated": "stated by the accelerator", "measured": "measured, no bound"}
 
 
 def command(

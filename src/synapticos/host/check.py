@@ -16,7 +16,7 @@ from synapticos import boards
 from synapticos.analysis.advice import Advice, advise
 from synapticos.analysis.cycles import Timing
 from synapticos.analysis.response import Response, analyse
-from synapticos.analysis.tasks import MS, US, Interference, Step, Task, TaskSet
+from synapticos.analysis.tasks import MS, US, Interference, Resource, Step, Task, TaskSet
 from synapticos.app.declare import PRIORITIES, App, JobDecl
 from synapticos.app.image import Image
 from synapticos.errors import UserError
@@ -33,10 +33,11 @@ class Bound:
 
     name: str
     ns: int
-    how: str  # exact, bound, declared, recorded; measured is the most that was seen and no bound
+    how: str  # exact, bound, declared, recorded, stated (by the accelerator); measured is the most that was seen and no bound
     stage: int
     layer: int | None
     why: str = ""  # there is no bound
+    resource: Resource = "cpu"
 
     @property
     def guaranteed(self) -> bool:
@@ -146,7 +147,7 @@ class Check:
                     "blocking_ns": r.blocking, "blocked_by": r.culprit, "waits_for": [{"what": n, "ns": t} for n, t in r.others],
                     "reason": r.reason, "releases_apart_ns": r.apart or None,
                     "would_do": {"deadline_ns": advice.deadline, "max_step_ns": advice.max_step, "speed": advice.speed} if advice else None,
-                    "steps": [{"name": b.name, "ns": b.ns, "how": b.how, "stage": b.stage, "layer": b.layer, "why": b.why} for b in self.bounds[r.name]],
+                    "steps": [{"name": b.name, "ns": b.ns, "how": b.how, "stage": b.stage, "layer": b.layer, "why": b.why, "resource": b.resource} for b in self.bounds[r.name]],
                 }
             )  # fmt: skip
         m = self.memory
@@ -172,11 +173,13 @@ def check_app(
     built = build_firmware(app, board_name, compiler, profile=False, enforce=False)
     advance()
     _, costed = measure(app, timing, board_name, files=files, compiler=compiler, advance=advance)
+    if profile is not None and any(model.on == "npu" for model in app.models):
+        raise UserError(f'app "{app.name}": has a model on the accelerator, whose times a profile does not tell apart; leave out --profile')
     if profile is not None:
         profile.fits(app, {name: len(steps) for name, steps in costed.steps.items()})
     kernel = {
         "release": timing.ns(2 * costed.post + costed.take),  # by the kernel: it decides, and posts as others do
-        "waking, and a poll that finds nothing": timing.ns(costed.idle + costed.doze),
+        "waking, and a poll that finds nothing": timing.ns(costed.idle + costed.doze + costed.look + costed.npu_interrupt),
         "a full table, each step": timing.ns(costed.crowd),
         "setting a job aside and resuming it": timing.ns(costed.resume),
     }
@@ -186,6 +189,8 @@ def check_app(
     for job, name in zip(app.jobs, names, strict=True):
         bounds[name] = step_bounds(job, costed, profile)
         tasks.append(_task(name, job, bounds[name], costed))
+    if costed.look:
+        kernel["the accelerator's news, each step"] = timing.ns(costed.look + costed.npu_interrupt)
     everything = [*_declared(app), *(interference or [])]
     if not board.timer:  # its clock is SysTick's exception, each millisecond
         everything.append(Interference("the board's clock", MS, timing.ns(costed.tick)))
@@ -261,6 +266,9 @@ def step_bounds(job: JobDecl, costed: Costed, profile: Profile | None) -> list[B
     """Each step of a job: by the profile if there is one, else by what was counted. A declared cost says what no count can."""
     out = []
     for number, step in enumerate(costed.steps[job.pipeline.name]):
+        if step.npu_ns:
+            out.append(Bound(step.name, step.npu_ns, "stated", step.stage, step.layer, resource="npu"))
+            continue
         declared = job.pipeline.steps[step.stage].cost_us * US
         ns, how = costed.timing.ns(step.most), "exact"
         if not step.steady and step.bound is not None:
@@ -282,13 +290,20 @@ def step_bounds(job: JobDecl, costed: Costed, profile: Profile | None) -> list[B
 
 
 def _task(name: str, job: JobDecl, bounds: list[Bound], costed: Costed) -> Task:
-    extra = costed.timing.ns(costed.crowd)
+    """Each step of the processor with all that the kernel may have to do in it beside: one piece of work of the accelerator
+    may end in any, and one that it begins itself as well."""
+    extra = costed.timing.ns(costed.crowd + costed.look + costed.npu_interrupt)
+    begun = costed.timing.ns(costed.npu_interrupt)
     first = costed.timing.ns(costed.resume)  # a job that sets another aside pays for it
-    steps = tuple(
-        Step(bound.ns + extra + (first if i == 0 else 0), layer=bound.layer, guaranteed=bound.guaranteed, name=bound.name) for i, bound in enumerate(bounds)
-    )
+    steps = []
+    for i, bound in enumerate(bounds):
+        ns = bound.ns
+        if bound.resource == "cpu":
+            begins = i + 1 < len(bounds) and bounds[i + 1].resource == "npu"
+            ns += extra + (first if i == 0 else 0) + (begun if begins else 0)
+        steps.append(Step(ns, bound.resource, bound.layer, bound.guaranteed, bound.name))
     return Task(
-        name, job.priority, steps * _together(job), job.period_us * US, job.deadline * US, job.jitter * US, job.phase * US,
+        name, job.priority, tuple(steps) * _together(job), job.period_us * US, job.deadline * US, job.jitter * US, job.phase * US,
         preemptible=job.preemptible, late=job.late,  # type: ignore[arg-type]
     )  # fmt: skip
 

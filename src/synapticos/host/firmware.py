@@ -85,10 +85,7 @@ def build_firmware(
     entry: Any = clock.main if image.clocked else program.main
     beside: list[Any] = []
     if image.offloads:
-        if board.npu == 0:
-            names = ", ".join(f'"{m.name}"' for m in app.models if m.on == "npu")
-            raise UserError(f'app "{app.name}": {board.name} has no accelerator for model {names}; leave out on="npu", or take {_with_npu()}')
-        board = replace(board, interrupts=1)
+        board = with_accelerator(app, board)
         beside = [program.npu_interrupt, sim_work]
     made = Program.of([entry, *beside], parameters, 4, image.lean_tables, blobs)
     try:
@@ -107,6 +104,14 @@ def build_firmware(
         raise UserError(_refusal(app, board, room))
     sizes = firmware.sizes(elf, board)
     return Firmware(app, image, board, chain.name, elf, texts, sizes, _parts(image, elf, sizes, inputs), deepest, dict(enumerate(made.files)), room)
+
+
+def with_accelerator(app: App, board: Board) -> Board:
+    """The board with its accelerator's interrupt. Raises UserError if it has no accelerator."""
+    if board.npu == 0:
+        names = ", ".join(f'"{m.name}"' for m in app.models if m.on == "npu")
+        raise UserError(f'app "{app.name}": {board.name} has no accelerator for model {names}; leave out on="npu", or take {_with_npu()}')
+    return replace(board, interrupts=1)
 
 
 def firmware_parameters(image: Image, inputs: int, profile: bool) -> dict[str, int]:

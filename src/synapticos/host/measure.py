@@ -3,6 +3,10 @@
 The firmware is the app's own with a main program that runs every job alone over inputs of several kinds, then all at
 once, then one in the middle of another (`measure_program`). A poll is what the scheduler cannot interrupt, so a poll's
 cost is all of it: choosing, dispatching, the step, handing on, ending the job.
+
+Of a model on the accelerator the polls that begin and take up are counted like all others, and what the device is told
+says how long it works (`accelerated`). It is held until the processor sleeps, so that the end of its work, its interrupt
+and `npu_look`, is counted by itself: any poll may meet one, as two begin with a poll between them.
 """
 
 from __future__ import annotations
@@ -27,14 +31,18 @@ from synapticos.emulator.devices import NEVER
 from synapticos.emulator.meter import MOST_ROOTS, Detail, Meter
 from synapticos.errors import UserError
 from synapticos.host import measure_program as board_side
-from synapticos.host.firmware import firmware_parameters, link_program
+from synapticos.host.accelerated import LOAD, Device, offloaded, on_npu
+from synapticos.host.firmware import firmware_parameters, link_program, with_accelerator
 from synapticos.host.loops import LoopSource
 from synapticos.kernel.layers.tables import RUN
 from synapticos.kernel.run import APP_STAGES
+from synapticos.kernel.sim import sim_work
 from synapticos.kernel.stages.tables import BUILTINS
 from synapticos.kernel.status import Status
 
 ALONE, TOGETHER, SET_ASIDE = 0, 1, 2
+INTERRUPT = 2  # the kind of a piece: the accelerator's
+LOOK_ROOT = 0  # of the roots, where an app has an accelerator: npu_look
 HEAVY = 30_000_000  # multiply-accumulates of a model for which three inputs must do
 KINDS = ("lowest", "highest", "noise", "zeros", "more noise")
 
@@ -52,6 +60,7 @@ class StepCost:
     calls: list[Detail | None] = field(default_factory=list)  # what the step called, beside the kernel
     bound: int | None = None  # cycles that no input takes more than
     why: str = ""  # there is no such bound
+    npu_ns: int = 0  # the accelerator works so long, and the processor not at all
 
     @property
     def most(self) -> int:
@@ -78,6 +87,8 @@ class Costed:
     take: int = 0  # that a poll takes for each other job that has just been released
     tick: int = 0  # the board's clock interrupt, where it has one
     doze: int = 0  # from an interrupt that ends a sleep to the kernel
+    look: int = 0  # that looking how the accelerator goes adds to any poll
+    npu_interrupt: int = 0  # by which the accelerator says that it is through
     notes: list[str] = field(default_factory=list)
 
 
@@ -113,9 +124,6 @@ def measure(
         raise UserError(f'app "{app.name}": {names} is a stage of the host (NumPy) and cannot run on {board.name}; write it with @syn.stage')
     if not app.jobs:
         raise UserError(f'app "{app.name}": has no job; app.job(pipeline) makes one')
-    if image.offloads:
-        names = ", ".join(f'"{m.name}"' for m in app.models if m.on == "npu")
-        raise UserError(f'app "{app.name}": model {names} runs on the accelerator, whose steps are not measured; leave out on="npu" to check it on the processor')
     chain = toolchain.find(board.target, compiler)
     rows, inputs, frames = b"", 0, 0
     fed: dict[str, bytes] = {}
@@ -138,15 +146,19 @@ def measure(
     if parameters.get("GUARD"):
         board = board.guarded()
     entry: Any = board_side.main
-    made = Program.of([entry], parameters, 4, image.lean_tables, blobs)
-    elf, _ = link_program(made, entry, board, chain)
+    beside: list[Any] = []
+    if image.offloads:
+        board, beside = with_accelerator(app, board), [board_side.npu_interrupt, sim_work]
+    made = Program.of([entry, *beside], parameters, 4, image.lean_tables, blobs)
+    elf, _ = link_program(made, entry, board, chain, beside)
     advance()
     machine = Machine(elf, board, files=fed)
-    posted, polled = (_symbol(machine.image, name)[0] for name in ("measured_post", "measured_poll"))
-    inside = [_symbol(machine.image, name) for name in ("measure_post", "measure_poll")]
+    begins = [_symbol(machine.image, name)[0] for name in ("measured_post", "measured_poll", *(["board_interrupt"] if beside else []))]
+    inside = [_symbol(machine.image, name) for name in ("measure_post", "measure_poll", *(["measure_go"] if beside else []))]
     costs = Costs(machine.image, timing)
     roots, members = _roots(made, image, elf, machine.image)
-    meter = Meter(machine.cpu, costs, begins=[posted, polled], inside=inside, roots=roots, members=members)
+    meter = Meter(machine.cpu, costs, begins=begins, inside=inside, roots=roots, members=members)
+    machine.npu.held = True
     machine.control.systick.due = lambda: NEVER  # type: ignore[method-assign] # exceptions come between pieces only
     machine.slice = 1 << 40  # each record is a pause anyway, and a block cut in two would count twice
     done = machine.run()
@@ -157,8 +169,10 @@ def measure(
         raise UserError(f"{app.name} on {board.name}: {done.reason or (told[-1] if told else f'ended with {done.code}')}")
     advance()
     costed_extra = (EXCEPTION + costs.straight("board_tick"), EXCEPTION + costs.straight("hal_idle") + costs.straight("board_tick"))
-    details = {detail.piece: detail for detail in meter.details()}
-    costed = _collect(image, timing, done.files.get("steps", b""), meter.pieces(), details, frames, notes)
+    looks = {d.piece: d.cycles for d in meter.details() if image.offloads and d.root == LOOK_ROOT}
+    details = {detail.piece: detail for detail in meter.details() if not image.offloads or detail.root != LOOK_ROOT}
+    worked = [end - start for start, end in zip(machine.npu.started, machine.npu.ended, strict=True)]
+    costed = _collect(image, timing, done.files.get("steps", b""), meter.pieces(), details, frames, notes, looks, worked)
     code, loops = Code(machine.image, costs), LoopSource(app)
     for job in image.jobs:
         for step in costed.steps[job.pipeline.name]:
@@ -199,18 +213,23 @@ def _own_frames(source: Any, file: Path | None, crop: bool, most: int) -> list[n
 
 
 def _collect(image: Image, timing: Timing, data: bytes, pieces: list[tuple[int, int, int]], details: dict[int, Detail], frames: int,
-             notes: list[str]) -> Costed:  # fmt: skip
+             notes: list[str], looks: dict[int, int], worked: list[int]) -> Costed:  # fmt: skip
     size = lang.sizeof(board_side.MeasureRecord)
     records = [lang.unpack(board_side.MeasureRecord, data, at) for at in range(0, len(data), size)]
-    if len(records) != len(pieces):
-        raise RuntimeError(f"{len(records)} records of {len(pieces)} pieces")
-    found: dict[str, dict[tuple[int, int, int], StepCost]] = {p.name: {} for p in image.pipelines}
-    first: dict[tuple[int, int, int, int], int] = {}  # cycles of the first frame alone
+    called = [(i, piece) for i, piece in enumerate(pieces) if piece[0] != INTERRUPT]
+    if len(records) != len(called):
+        raise RuntimeError(f"{len(records)} records of {len(called)} pieces")
+    found: dict[str, dict[tuple[int, ...], StepCost]] = {p.name: {} for p in image.pipelines}
+    first: dict[tuple[int, ...], int] = {}  # cycles of the first frame alone
     out = Costed(timing, {}, 0, 0, 0, 0, frames, 0, notes=notes)
+    out.look = max(looks.values(), default=0)
+    out.npu_interrupt = max((EXCEPTION + cycles for kind, _, cycles in pieces if kind == INTERRUPT), default=0)
+    device, begun = Device(), iter(worked)
     failed: dict[tuple[int, int], Status] = {}
     aside: dict[int, int] = {}
     first_poll = True
-    for piece, (record, (kind, instructions, cycles)) in enumerate(zip(records, pieces, strict=True)):
+    for record, (piece, (kind, instructions, cycles)) in zip(records, called, strict=True):
+        cycles -= looks.get(piece, 0)
         if kind != record["kind"]:
             raise RuntimeError("the records are out of step with the pieces")
         job = record["job"]
@@ -221,18 +240,24 @@ def _collect(image: Image, timing: Timing, data: bytes, pieces: list[tuple[int, 
         if job == board_side.NOBODY:
             out.idle = max(out.idle, cycles)
             continue
-        cursor = (record["stage"], record["step"], record["row"])
+        cursor: tuple[int, ...] = (record["stage"], record["step"], record["row"])
         name = image.jobs[job].pipeline.name
+        away = on_npu(image.jobs[job])
+        if away is not None and away[0] == record["stage"]:
+            if record["began"]:
+                layer = None if record["began"] == LOAD else record["step"] + record["taken"]
+                device.tell(away[1], layer, next(begun))
+            cursor = (*cursor, record["taken"], record["began"])
         status = Status(int(record["status"]))
         if record["phase"] == ALONE:
             if status not in (Status.INPROGRESS, Status.OK):
                 failed[job, record["frame"]] = status
                 continue
-            step = found[name].setdefault(cursor, _step(image, job, cursor))
+            step = found[name].setdefault(cursor, _step(image, job, (record["stage"], record["step"], record["row"])))
             step.cycles.append(cycles)
             step.instructions.append(instructions)
             step.calls.append(details.get(piece))
-            if record["frame"] == 0:
+            if record["frame"] == 0 or (job, *cursor) not in first:
                 first[job, *cursor] = cycles
         elif (job, *cursor) in first:
             more = cycles - first[job, *cursor]
@@ -251,7 +276,24 @@ def _collect(image: Image, timing: Timing, data: bytes, pieces: list[tuple[int, 
         if ended:
             notes.append(f"{job.pipeline.name}: {len(ended)} of {frames} inputs ended with {ended[0].name}, and are not counted")
     out.steps = {name: [steps[key] for key in sorted(steps)] for name, steps in found.items()}
+    brings = [step.most for steps in found.values() for key, step in steps.items() if key[3:] == (0, LOAD)]
+    for job in image.jobs:
+        away = on_npu(job)
+        if away is not None:
+            _put_off(image, job, away[0], found[job.pipeline.name], device, max(brings), out)
     return out
+
+
+def _put_off(image: Image, job: Any, stage: int, found: dict[tuple[int, ...], StepCost], device: Device, bring: int, out: Costed) -> None:
+    """In place of the polls that were seen of a model on the accelerator, the steps of its longest way."""
+    polled = {(key[1], bool(key[3]), key[4]): step.most for key, step in found.items() if key[0] == stage}
+    steps = [
+        StepCost(stage, piece.layer, 0, piece.name, [piece.cycles], [1], npu_ns=piece.ns)
+        for piece in offloaded(image, job, polled, device, bring)
+    ]
+    before = [found[key] for key in sorted(found) if key[0] < stage]
+    after = [found[key] for key in sorted(found) if key[0] > stage]
+    out.steps[job.pipeline.name] = [*before, *steps, *after]
 
 
 def _roots(made: Any, image: Image, elf: bytes, found: Any) -> tuple[list[int], list[list[tuple[int, int]]]]:
@@ -259,6 +301,8 @@ def _roots(made: Any, image: Image, elf: bytes, found: Any) -> tuple[list[int], 
     nodes = read_nodes(elf)
     resolve(nodes, made)
     names: dict[str, None] = {}
+    if image.offloads:
+        names[next(n for n in nodes if n == "npu_look" or n.startswith("npu_look."))] = None  # LOOK_ROOT
     for table in image.lean_tables:
         if table in (RUN, BUILTINS, APP_STAGES):
             names |= dict.fromkeys(entry.c_name for entry in made.entries(table) if entry.c_name in nodes)

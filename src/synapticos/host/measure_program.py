@@ -3,15 +3,19 @@
 It is built like the app's firmware, with this `main`. For each job, frame after frame of the file `in<job>`: post it,
 then poll until it has ended. Then all jobs at once, which shows what looking through a full table costs; then, of each
 pair of a job and one of a higher class, the first until it is half done, the second to its end and the first again.
-Each call of `measured_post` and `measured_poll` leaves a MeasureRecord in the file `steps`, in order.
+Each call of `measured_post` and `measured_poll` leaves a MeasureRecord in the file `steps`, in order. While nothing can
+run but an accelerator works, it sleeps.
 """
 
 from synapticos.app.program import ARENA_BYTES, ARENA_SCRATCH, CONTAINERS, INPUT_BYTES, TABLES, app_start
 from synapticos.kernel import hal
-from synapticos.kernel.capacity import MAX_JOBS
-from synapticos.kernel.job import JobState
+from synapticos.kernel.backend import NpuWork
+from synapticos.kernel.capacity import MAX_JOBS, OFFLOAD
+from synapticos.kernel.job import HostWork, JobState
 from synapticos.kernel.kernel import Kernel
+from synapticos.kernel.offload import npu_done
 from synapticos.kernel.sched import Poll, find_slot, infer_detach, infer_post, kernel_poll
+from synapticos.kernel.sim import sim_status
 from synapticos.kernel.status import Status
 from synapticos.kernel.tables import app_pipeline
 from synapticos.kernel.tensor import Tensor
@@ -68,6 +72,8 @@ class MeasureRecord:
     step: u32  # layer
     row: u32
     status: i32  # of the job once it has ended; what posting said
+    taken: u32  # the accelerator had done a step of this job, which was taken up
+    began: u32  # NpuWork that the accelerator was told to begin
 
 
 @struct
@@ -141,16 +147,32 @@ def measure_post(kernel: Kernel, state: Measured, number: u32) -> bool:
     return written and status == Status.OK
 
 
+@fn(pure=True)
+def loading(kernel: Kernel, slot: u32) -> bool:
+    """Does the accelerator take in a model for the job of this slot, or has it just done so?"""
+    return kernel.npu.owner == slot + 1 and kernel.npu.work == NpuWork.LOAD
+
+
+@fn
+def npu_interrupt(ticket: u32, status: i32) -> None:
+    """As `app.program` has it."""
+    ignore(npu_done(MEASURE_KERNEL, ticket, sim_status(status)))
+
+
 @fn(inline=False)
 def measure_poll(kernel: Kernel, state: Measured) -> bool:
     """One poll and its record. False if nothing ran."""
     cursors = local(u32, 3 * MAX_JOBS)
+    back = local(u32, MAX_JOBS)
     for i in range(MAX_JOBS):
         job = kernel.jobs[i]
         cursors[3 * i] = u32(job.stage)
         cursors[3 * i + 1] = job.step
         cursors[3 * i + 2] = job.row
+        if OFFLOAD != 0 and job.state != JobState.FREE and not loading(kernel, i):
+            back[i] = 1 if job.host == HostWork.BACK or job.host == HostWork.AWAY else 0
     record = local(MeasureRecord)
+    ticket = kernel.npu.ticket
     answer, id = measured_poll(kernel)
     record.kind = KIND_POLL
     record.phase = state.phase
@@ -165,6 +187,9 @@ def measure_poll(kernel: Kernel, state: Measured) -> bool:
         record.stage = cursors[3 * slot]
         record.step = cursors[3 * slot + 1]
         record.row = cursors[3 * slot + 2]
+        record.taken = back[slot]
+        if OFFLOAD != 0 and kernel.npu.ticket != ticket:
+            record.began = u32(kernel.npu.work)
         job = kernel.jobs[slot]
         record.status = i32(Status.INPROGRESS)
         if job.state == JobState.DONE or job.state == JobState.ERROR:
@@ -175,6 +200,16 @@ def measure_poll(kernel: Kernel, state: Measured) -> bool:
     return written and answer == Poll.RAN
 
 
+@fn(inline=False)
+def measure_go(kernel: Kernel, state: Measured) -> bool:
+    """One poll, and sleep if only the accelerator has something to do. False if nothing has."""
+    ran = measure_poll(kernel, state)
+    if OFFLOAD != 0 and not ran and kernel.npu.work != NpuWork.NOTHING:
+        hal.idle(kernel.board)
+        return True
+    return ran
+
+
 @fn
 def measure_all(kernel: Kernel, state: Measured, count: u32) -> None:
     """Every phase."""
@@ -182,7 +217,7 @@ def measure_all(kernel: Kernel, state: Measured, count: u32) -> None:
         state.frame = 0
         more = measure_post(kernel, state, j)
         while more:
-            while measure_poll(kernel, state):
+            while measure_go(kernel, state):
                 pass
             state.frame += 1
             more = measure_post(kernel, state, j)
@@ -191,7 +226,7 @@ def measure_all(kernel: Kernel, state: Measured, count: u32) -> None:
     for j in range(count):
         ignore_post = measure_post(kernel, state, j)
         assert ignore_post, "a job that ran alone is refused"
-    while measure_poll(kernel, state):
+    while measure_go(kernel, state):
         pass
     state.phase = 2
     for low in range(count):
@@ -203,7 +238,7 @@ def measure_all(kernel: Kernel, state: Measured, count: u32) -> None:
                 begun = measure_poll(kernel, state)
                 second = measure_post(kernel, state, high)
                 assert first and begun and second, "a job that ran alone is refused"
-                while measure_poll(kernel, state):
+                while measure_go(kernel, state):
                     pass
 
 

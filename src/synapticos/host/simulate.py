@@ -50,6 +50,8 @@ def costs_of(tasks: TaskSet, places: Mapping[str, Sequence[tuple[int, int | None
     for task in tasks.tasks:
         own = out.setdefault(task.name, {})
         for step, place in zip(task.steps, places[task.name], strict=True):
+            if step.resource != "cpu":
+                raise UserError(f'"{task.name}": {step.name or "a step"} is on the {step.resource}; only steps of the cpu are simulated')
             if step.ns >= LONGEST_STEP:
                 raise UserError(f'"{task.name}": {step.name or "a step"} takes {step.ns / 1e9:.1f} s; a step of at most 2 s can be simulated')
             own.setdefault(place, []).append(step.ns)
