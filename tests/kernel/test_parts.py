@@ -82,6 +82,16 @@ def test_damaged_parts_are_refused_at_boot(world_checked, container, stages):
     assert boot(w, container, stages) == Status.INVAL
 
 
+@pytest.mark.parametrize("stages", [[part(0, 48, 0, 48)], [part(0, 5, 0, 5), app_stage(0, 64)], [part(0, 5, 0, 5)] * 8])
+def test_parts_without_a_model_are_refused_at_boot(make, stages):
+    w = World(make(*ROOTS, **OPTIONS, RELEASES=1, FEEDS=2))
+    source = dict(bytes=48, hop=48, ndim=1, shape=[48, 0, 0, 0], dtype=0, keep=2)
+    pipeline = PipelineOf(stages, source=1, feed=2)
+    for region, data in zip((REGION_TABLES, REGION_CONTAINERS), tables([(b"any bytes", 0)], [pipeline], sources=[source] * 2), strict=True):
+        w.e(Regions.set, w.kernel.regions, int(region), w.keep(w.e.array(u8, data)), len(data))
+    assert w("app_boot") == Status.INVAL
+
+
 def test_a_part_outside_the_jobs_input_ends_the_job(world, container):
     w = world()
     assert boot(w, container, GOOD) == Status.OK

@@ -346,6 +346,8 @@ def plan_stages(kernel: Kernel, pipeline: Pipeline) -> Status:
 def plan_pipeline(kernel: Kernel, pipeline: Pipeline) -> Status:
     """Bytes of a frame for this pipeline: the largest sum of two neighbouring buffers."""
     if FEEDS != 0 and pipeline.model == NO_MODEL:
+        if PARTS != 0 and pipeline.count != 0 and has_parts(pipeline):
+            return Status.INVAL  # there is no block that they could be parts of
         return plan_stages(kernel, pipeline)
     model = kernel.models.find(pipeline.stages[pipeline.model].number)
     if model is None:
