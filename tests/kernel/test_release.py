@@ -165,6 +165,32 @@ def test_a_cancelled_job_does_not_hold_up_its_release(w):
     assert w.counts()[:2] == (2, 2)
 
 
+@pytest.mark.parametrize("collect", [False, True])
+def test_a_job_that_is_cancelled_as_it_is_submitted_leaves_no_slot_taken(w, collect):
+    """At each point at which an interrupt may come; who collects results reads that of a cancelled one too."""
+    w.released(dict(period_us=100, collect=collect))
+    slots = (1 << len(w.kernel.jobs)) - 1
+    points = 0
+    for at in range(16):
+        sections = []
+
+        def strike(at=at, sections=sections):
+            sections.append(0)
+            if len(sections) == at + 1:
+                w("infer_cancel", w.kernel.next_id - 1)
+
+        w.at(100 * at)
+        with w.interrupted(strike):
+            w.run()
+        w.run()
+        last = w.kernel.releases.items[0].last
+        points += w("infer_wait", last, 0) == Status.CANCELED
+        if collect:
+            w("infer_get_result", last, w.descriptor(0))
+        assert w.kernel.free.words[0] == slots and w.counts() == (at + 1, at + 1, 0, 0)
+    assert points or not collect
+
+
 @given(st.lists(st.integers(0, 900), max_size=25), st.sampled_from([OLDEST, NEWEST, COALESCE]), st.integers(1, 4), st.integers(50, 400))
 def test_every_release_is_counted_once_and_is_where_a_loop_would_have_put_it(engines, gaps, policy, depth, period):
     """Against a model that looks at every nominal time by itself, while polls run one step of the job each."""

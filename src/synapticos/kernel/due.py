@@ -7,6 +7,7 @@ many do, the release's policy says which is dropped. All of that is counted.
 
 from synapticos.lang import *
 from synapticos.kernel import hal
+from synapticos.kernel.advance import free_slot
 from synapticos.kernel.bits import bit, lowest_bit
 from synapticos.kernel.capacity import DEADLINES, FEED_ENTRIES, FEEDS, MAX_JOBS, MAX_WAITING, OFFLOAD, RELEASES
 from synapticos.kernel.clock import MICROSECONDS
@@ -326,6 +327,8 @@ def start_waiting(kernel: Kernel, number: u32) -> None:
                 give_box(kernel, release, job, place)
             release.job = id
             kept = True
+        elif job.id == id and job.state == JobState.CANCELLED and not release.collect:
+            free_slot(kernel, job, i)
     hal.critical_exit(kernel.board, state)
     if not kept:
         drop_entry(kernel, release, waiting.entry)
