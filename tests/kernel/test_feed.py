@@ -158,6 +158,32 @@ def test_a_job_by_the_clock_reads_the_newest(w):
     assert w.results() == stub_output(bytes([4]) * 48) and sum(w.users()) == 1
 
 
+def test_what_was_due_before_anything_came_starved_however_much_it_was(w):
+    """Also the releases that are counted at once, since there are more of them than fit the queue twice."""
+    assert w.boot([listener(**dict(ON, flags=0, period_us=100, depth=2))], [WINDOW]) == Status.OK
+    w.e.board.now = w.kernel.releases.origin_us + 5000
+    w.run()
+    assert (w.kernel.releases.items[0].starved, w.counts()) == (51, (51, 0, 0, 0))
+
+
+def test_an_entry_has_more_users_than_a_byte_counts(make):
+    """Each release by the clock holds the newest entry once for each of its releases that waits."""
+    w = Fed(make(*ROOTS, **OPTIONS | dict(RELEASES=5, MAX_WAITING=64, MAX_PIPELINES=5)))
+    assert w.boot([listener(**dict(ON, flags=0, period_us=100, depth=64)) for _ in range(5)], [WINDOW]) == Status.OK
+    assert w.push(bytes(48)) == Status.OK
+    w.kernel.hold = True
+    for _ in range(64):
+        w("kernel_poll")
+        w.e.board.now += 100
+    w("kernel_poll")
+    assert max(w.users()) > 256 and sum(r.waiting for r in w.kernel.releases.items) > 256
+    assert w.push(bytes(48)) == Status.OK
+    w.kernel.hold = False
+    while w.run():
+        pass
+    assert sum(w.users()) == 1 and all(r.waiting == 0 for r in w.kernel.releases.items)
+
+
 def test_a_front_end_runs_once_and_feeds_two(w):
     """A pipeline without a model ends in a source that two others read."""
     front = PipelineOf([app_stage(PASS, 64)], job=dict(ON), source=1, feed=2)

@@ -190,14 +190,16 @@ def release_by_clock(kernel: Kernel, release: Release, now: u64) -> None:
     left = u32(behind - middle) + 1
     next = release.next_us
     while left != 0:
+        found, entry = take_newest(kernel, release)
         if middle != 0 and left == release.depth:
             next += middle * release.period_us
             release.released = wrap(u32, release.released + wrap(u32, middle))
-            if release.policy == Queue.COALESCE:
+            if not found:
+                release.starved = wrap(u32, release.starved + wrap(u32, middle))
+            elif release.policy == Queue.COALESCE:
                 release.coalesced = wrap(u32, release.coalesced + wrap(u32, middle))
             else:
                 release.dropped = wrap(u32, release.dropped + wrap(u32, middle))
-        found, entry = take_newest(kernel, release)
         if found:
             add_release(kernel, release, next, entry, 0)
         else:

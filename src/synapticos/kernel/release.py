@@ -100,7 +100,7 @@ class Feed:
     first: u8  # place of the oldest of these in `order`
     reserved: Shaped[Array[u8], 3]
     stamp: Shaped[Array[u32], FEED_ENTRIES]  # the counter as the entry was whole
-    users: Shaped[Array[u8], FEED_ENTRIES]
+    users: Shaped[Array[u16], FEED_ENTRIES]  # of all releases: those that wait, and their jobs
     order: Shaped[Array[u8], FEED_ENTRIES]
 
     @fn
