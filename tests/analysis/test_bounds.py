@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from synapticos import toolchain
 from synapticos.analysis.response import analyse
 from synapticos.analysis.tasks import US, Interference, Step, Task, TaskSet
+from synapticos.errors import UserError
 from synapticos.host.tasksets import NO_ROOM, TaskSetSimulator, patterns, simulate_tasks
 from test_response import task_sets
 
@@ -65,6 +66,41 @@ def random_tasks(seed: int) -> TaskSet:
 @given(st.integers(0, 10**9))
 def test_nor_in_wider_sets(kernel, seed):
     assert_bounded(kernel, random_tasks(seed), seed)
+
+
+def playable(tasks):
+    """What the kernel can be asked: one step of the processor between two of the accelerator."""
+    out = []
+    for task in tasks.tasks:
+        kept = []
+        for k, step in enumerate(task.steps):
+            first = next((i for i, s in enumerate(task.steps) if s.resource == "npu"), len(task.steps))
+            last = max((i for i, s in enumerate(task.steps) if s.resource == "npu"), default=-1)
+            if step.resource == "cpu" and first < k < last and kept[-1].resource == "cpu":
+                continue
+            kept.append(step)
+        out.append(replace(task, steps=tuple(kept)))
+    return replace(tasks, tasks=tuple(out))
+
+
+@settings(max_examples=80)
+@given(task_sets(npu=True), st.integers(0, 10**6))
+def test_nor_where_the_kernel_shares_an_accelerator(kernel, tasks, seed):
+    assert_bounded(kernel, playable(tasks), seed)
+
+
+@pytest.mark.parametrize("engine", ["native", "checked", "cortex-m"])
+def test_the_processor_is_free_while_the_accelerator_works(kernel, engine):
+    if engine != "native":
+        if engine == "cortex-m" and not toolchain.find_all("cortex-m33"):
+            pytest.skip("no compiler for Cortex-M")
+        kernel = TaskSetSimulator(engine)
+    away = Task("away", 1, (Step(3 * US), Step(50 * US, "npu"), Step(4 * US), Step(20 * US, "npu"), Step(2 * US)), 1000 * US)
+    beside = Task("beside", 0, (Step(10 * US),) * 3, 1000 * US)
+    outcomes = kernel.run(TaskSet((away, beside)), [[0], [0]], 500 * US)
+    assert [o.worst_ns for o in outcomes] == [(3 + 50 + 4 + 20 + 2) * US, (3 + 30) * US]
+    with pytest.raises(UserError, match="one step of the processor"):
+        kernel.run(TaskSet((replace(away, steps=away.steps[1:]),)), [[0]], 500 * US)
 
 
 @settings(max_examples=60)

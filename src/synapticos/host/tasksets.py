@@ -21,11 +21,13 @@ from synapticos.host.virtual import MOST, VirtualKernel, arrivals_of, in_order
 from synapticos.kernel import simulate as sim
 from synapticos.kernel import tables as rows
 from synapticos.kernel.npu import BACKEND_CPU
-from synapticos.kernel.timed import timed_model
+from synapticos.kernel.tensor import Tensor
+from synapticos.kernel.timed import BESIDE, TimedStage, timed_model
 
 RATE = 1_000_000_000  # ticks a second: a tick is a nanosecond
 LONGEST_STEP = 1 << 31  # ns
 NO_ROOM = 1 << 63  # a response: there were more jobs at once than the kernel has slots
+ACCELERATED = {"OFFLOAD": 1, "ACCELERATOR": 1, "RESIDENT_MODELS": 16}
 FRAME = 16  # bytes of each model's
 ARENA = 4096
 INPUT = {"size": 4, "ndim": 1, "shape": [4, 0, 0, 0], "dtype": 0, "region": 0}
@@ -46,35 +48,72 @@ class Outcome:
 
 
 def task_tables(tasks: Sequence[Task]) -> tuple[bytes, bytes]:
-    """Tables and containers of an app with a pipeline for each task: one timed model of as many steps."""
-    models, pipelines, stages, jobs, containers = b"", b"", b"", b"", b""
+    """Tables and containers of an app with a pipeline for each task: one timed model of as many steps. Of a task on the
+    accelerator, its model, and stages for what comes before and after. Raises UserError for one that cannot be played."""
+    models, pipelines, stages, jobs, containers, configs = b"", b"", b"", b"", b"", b""
+    count = 0
+    config_at = lang.sizeof(rows.AppHeader)
     for i, task in enumerate(tasks):
-        made = timed_model([(1, 0, [step.ns]) for step in task.steps], name=f"task{i}", frame_bytes=FRAME)
-        models += lang.pack(rows.ModelRow, container_at=len(containers), container_bytes=len(made), backend=BACKEND_CPU)
+        before, steps, after = beside(task)
+        away = any(step.resource == "npu" for step in task.steps)
+        made = timed_model(steps, name=f"task{i}", beside=away, frame_bytes=FRAME)
+        backend = BESIDE if away else BACKEND_CPU
+        models += lang.pack(rows.ModelRow, container_at=len(containers), container_bytes=len(made), backend=backend)
         containers += made + bytes(-len(made) % 16)
-        pipelines += lang.pack(rows.PipelineRow, first_stage=i, stages=1)
-        stages += lang.pack(rows.StageRow, kind=rows.ROW_MODEL, number=i)
+        pipelines += lang.pack(rows.PipelineRow, first_stage=count, stages=len(before) + 1 + len(after))
+        for ns in [*before, None, *after]:
+            if ns is None:
+                stages += lang.pack(rows.StageRow, kind=rows.ROW_MODEL, number=i)
+            else:
+                config = lang.pack(TimedStage, ticks=ns, y=lang.pack(Tensor, **INPUT))
+                stages += lang.pack(
+                    rows.StageRow, kind=rows.ROW_APP, number=0, config_at=config_at + len(configs), config_bytes=len(config), capacity=INPUT["size"]
+                )
+                configs += config
+            count += 1
         flags = int(rows.JOB_PREEMPTIBLE) if task.preemptible else 0
         deadline = task.deadline_ns // 1000
         jobs += lang.pack(
             rows.JobRow, pipeline=i, priority=task.priority, flags=flags, late=LATE.index(task.late), deadline_us=deadline
         )
-    at, places, out = lang.sizeof(rows.AppHeader), {}, b""
+    at, places, out = lang.sizeof(rows.AppHeader), {}, configs
     for name, part in (("jobs_at", jobs), ("models_at", models), ("pipelines_at", pipelines), ("stages_at", stages), ("binds_at", b"")):
         out += bytes(-(at + len(out)) % 8)
         places[name] = at + len(out)
         out += part
     n = len(tasks)
-    header = lang.pack(rows.AppHeader, magic=rows.APP_MAGIC, version=rows.APP_VERSION, models=n, pipelines=n, stages=n, jobs=n, **places)
+    header = lang.pack(rows.AppHeader, magic=rows.APP_MAGIC, version=rows.APP_VERSION, models=n, pipelines=n, stages=count, jobs=n, **places)
     return bytes(header + out), bytes(containers)
+
+
+def beside(task: Task) -> tuple[list[int], list[tuple[int, int, list[int]]], list[int]]:
+    """Stages before a task's model, its steps as `timed_model` takes them, and stages after. Without a step on the
+    accelerator all are the model's. Between two that are there is one poll, which takes up the one and begins the other:
+    half of it each. Raises UserError for any other order."""
+    steps = task.steps
+    away = [k for k, step in enumerate(steps) if step.resource == "npu"]
+    if not away:
+        return [], [(1, 0, [step.ns]) for step in steps], []
+    if away[0] == 0 or away[-1] + 1 == len(steps) or any(b - a != 2 for a, b in zip(away, away[1:], strict=False)):
+        raise UserError(f'task "{task.name}": one step of the processor is to come before, between and after those of the accelerator')
+    before, after = away[0] - 1, away[-1] + 2
+    if before + 1 + len(steps) - after > MOST["MAX_PIPELINE_STAGES"]:
+        raise UserError(f'task "{task.name}": has more steps around those of the accelerator than are played')
+    made = []
+    for k in away:
+        begin = steps[k - 1].ns if k == away[0] else steps[k - 1].ns - steps[k - 1].ns // 2
+        end = steps[k + 1].ns if k == away[-1] else steps[k + 1].ns // 2
+        made.append((1, 0, [begin, steps[k].ns, end]))
+    return [step.ns for step in steps[:before]], made, [step.ns for step in steps[after:]]
 
 
 class TaskSetSimulator:
     """A kernel for task sets of up to 16 tasks."""
 
     def __init__(self, engine: str = "native") -> None:
-        self.kernel = VirtualKernel(rate=RATE, engine=engine)
-        self._tasks: TaskSet | None = None
+        self.kernel = VirtualKernel(rate=RATE, engine=engine, parameters=MOST)
+        self.engine = engine
+        self._beside: VirtualKernel | None = None  # with an accelerator
 
     def run(self, tasks: TaskSet, releases: Sequence[Sequence[int]], horizon_ns: int, *, hits: Sequence[Sequence[int]] = (),
             events: list[np.ndarray] | None = None) -> list[Outcome]:  # fmt: skip
@@ -84,7 +123,12 @@ class TaskSetSimulator:
         Raises UserError for a set that cannot be played.
         """
         self._check(tasks)
-        self.kernel.boot(*task_tables(tasks.tasks), [INPUT] * len(tasks.tasks), arena_bytes=ARENA)
+        chosen = self.kernel
+        if any(step.resource == "npu" for task in tasks.tasks for step in task.steps):
+            if self._beside is None:
+                self._beside = VirtualKernel(rate=RATE, engine=self.engine, parameters=MOST | ACCELERATED)
+            chosen = self._beside
+        chosen.boot(*task_tables(tasks.tasks), [INPUT] * len(tasks.tasks), arena_bytes=ARENA)
         given = [arrivals_of(ats, horizon_ns, sim.Comes.JOB, target=i) for i, ats in enumerate(releases)]
         given += [
             arrivals_of(ats, horizon_ns, sim.Comes.TAX, value=item.cost_ns)
@@ -92,12 +136,12 @@ class TaskSetSimulator:
         ]
         arrivals = in_order(given)
         record = 0 if events is None else int(sim.RECORD_JOBS | sim.RECORD_STEPS)
-        for piece in self.kernel.run(arrivals, horizon_ns, record=record, idle=tasks.idle_ns):
+        for piece in chosen.run(arrivals, horizon_ns, record=record, idle=tasks.idle_ns):
             if events is not None:
                 events.append(piece)
         return [
             Outcome(task.name, *(int(f[name]) for name in ("worst", "waiting", "released", "done", "late", "refused", "cancelled")))
-            for task, f in zip(tasks.tasks, self.kernel.figures(), strict=False)
+            for task, f in zip(tasks.tasks, chosen.figures(), strict=False)
         ]
 
     def _check(self, tasks: TaskSet) -> None:
@@ -105,13 +149,13 @@ class TaskSetSimulator:
             raise UserError(f"a set of {len(tasks.tasks)} tasks; at most {MOST['MAX_PIPELINES']} are played")
         for task in tasks.tasks:
             for step in task.steps:
-                if step.resource != "cpu":
-                    raise UserError(f'task "{task.name}": a step on the {step.resource}; only those of the cpu are played')
                 if step.ns >= LONGEST_STEP:
                     raise UserError(f'task "{task.name}": a step of {step.ns} ns; at most {LONGEST_STEP - 1} are played')
 
     def close(self) -> None:
         self.kernel.close()
+        if self._beside is not None:
+            self._beside.close()
 
 
 # ---- when jobs are released

@@ -28,7 +28,7 @@ from synapticos.kernel.run import APP_STAGES
 from synapticos.kernel.stages.tables import stage_tables
 from synapticos.kernel.status import Status
 from synapticos.kernel.tensor import Tensor
-from synapticos.kernel.timed import TIMED_BACKEND, timed_stage
+from synapticos.kernel.timed import BESIDE_BACKEND, TIMED_BACKEND, timed_stage
 from synapticos.lang.layouts import of
 from synapticos.lang.types import ArrayType, StructType
 
@@ -85,7 +85,8 @@ class VirtualKernel:
     """One kernel of a build, on one engine, with memory for the apps that it boots one after the other."""
 
     def __init__(self, *, rate: int = 1_000_000, engine: str = "native", parameters: Mapping[str, int] = MOST) -> None:
-        build = Build(ROOTS, tables=TABLES, **parameters)  # type: ignore[arg-type]
+        tables = TABLES | (BESIDE_BACKEND if parameters.get("OFFLOAD") else {})
+        build = Build(ROOTS, tables=tables, **parameters)  # type: ignore[arg-type]
         if engine == "checked":
             self.e: Any = build.engine(engine, board=HostBoard(tick_rate=rate))
         else:

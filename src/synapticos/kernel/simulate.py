@@ -10,12 +10,14 @@ Nothing here is part of a firmware.
 
 from synapticos.lang import *
 from synapticos.kernel import hal
-from synapticos.kernel.capacity import DEADLINES, MAX_JOBS, MAX_PIPELINES, RELEASES
+from synapticos.kernel.backend import NpuWork
+from synapticos.kernel.capacity import DEADLINES, MAX_JOBS, MAX_PIPELINES, OFFLOAD, RELEASES
 from synapticos.kernel.clock import Clock
 from synapticos.kernel.due import due_ticks
 from synapticos.kernel.feed import source_push
-from synapticos.kernel.job import Job, JobState, Timed, job_finished
+from synapticos.kernel.job import HostWork, Job, JobState, Timed, job_finished
 from synapticos.kernel.kernel import Kernel
+from synapticos.kernel.region import REGION_ARENA
 from synapticos.kernel.sched import Poll, find_slot, infer_abort, infer_cancel, infer_detach, infer_post, kernel_poll
 from synapticos.kernel.status import Status
 from synapticos.kernel.tensor import Tensor
@@ -333,6 +335,22 @@ def arm(kernel: Kernel, sim: Simulation, arrivals: Ptr[u8]) -> None:
 
 
 @fn
+def accelerator_left(kernel: Kernel, sim: Simulation) -> u64:
+    """Ticks until the timed accelerator is through (`kernel/timed.py`); LONGEST if it is at nothing."""
+    if kernel.npu.work == NpuWork.NOTHING or kernel.npu.owner == 0:
+        return LONGEST
+    job = kernel.jobs[kernel.npu.owner - 1]
+    frame = kernel.regions.get(REGION_ARENA, job.frame_at, 4)
+    if job.host != HostWork.AWAY or frame is None:
+        return LONGEST
+    ends = view(u32, frame)
+    left = wrap(u32, ends[0] - sim.clock.last)
+    if left >= 0x80000000:
+        return 0
+    return u64(left)
+
+
+@fn
 def rest(kernel: Kernel, sim: Simulation, arrivals: Ptr[u8]) -> None:
     """Nothing to do: let time pass until something comes."""
     now = sim.clock.ticks
@@ -345,6 +363,9 @@ def rest(kernel: Kernel, sim: Simulation, arrivals: Ptr[u8]) -> None:
         wait = min(target - now, LONGEST)
     due = due_ticks(kernel)
     wait = min(wait, due - min(due, kernel.clock.ticks))
+    if OFFLOAD != 0:
+        left = accelerator_left(kernel, sim)
+        wait = min(wait, left)
     if sim.idle != 0 and wait != 0:
         if wait > 1:
             hal.spend(kernel.board, u32(wait - 1))

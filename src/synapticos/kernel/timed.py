@@ -4,6 +4,9 @@ The kernel, the tables of an app, its frames and its schedule stay what they are
 model's container lies a TimedModel: what the model needs of memory, a TimedStep for each of its steps, a cost for each
 call of the backend, and the tensors that the model leaves. A TimedStage lies where a stage's configuration would.
 
+A model of row 2 works beside the processor: a step has three costs, to begin it, of the accelerator, and to take it up, and
+its model is always there. When the work ends lies in the first bytes of the model's frame, for who lets time pass.
+
 Outputs hold whatever lay in their memory before. Costs are in ticks of the board's counter and cover the whole
 `kernel_poll` in which the step runs, so that what the kernel itself needs is not forgotten.
 """
@@ -13,7 +16,10 @@ from synapticos.kernel import hal
 from synapticos.kernel.backend import Caps, Need, StepRows
 from synapticos.kernel.container import MAGIC, ModelMemory, Quant
 from synapticos.kernel.model import NAME_BYTES
+from synapticos.kernel.offload import BACKEND_BRING, BACKEND_FINISH, BACKEND_LIMIT, BACKEND_LOOK, BACKEND_RESET, BACKEND_START
 from synapticos.kernel.npu import BACKEND_CAPS, BACKEND_CLEAR, BACKEND_LOAD, BACKEND_NEED, BACKEND_OUTPUT, BACKEND_RUN, BACKEND_STEP
+from synapticos.kernel.capacity import RESIDENT_MODELS
+from synapticos.kernel.sim import sim_look, sim_reset, sim_status
 from synapticos.kernel.status import Status
 from synapticos.kernel.stub import stub_caps, stub_clear, stub_load, stub_need, stub_output, stub_run, stub_step
 from synapticos.kernel.tensor import StageCall, Tensor
@@ -169,6 +175,70 @@ def timed_stage(call: StageCall) -> Status:
     return Status.OK
 
 
+@fn
+def beside_caps(caps: Caps) -> None:
+    timed_caps(caps)
+    caps.asynchronous = True
+    caps.exclusive = True
+    caps.models = u16(RESIDENT_MODELS)
+
+
+@fn
+def beside_cost(m: ModelMemory, step: u32, part: u32) -> u32:
+    """Ticks: to begin a step (0), of the accelerator (1), to take it up (2)."""
+    head = view(TimedModel, m.container)
+    record = view(TimedStep, m.container[MODEL_BYTES + step * STEP_BYTES :])
+    costs = view(u32, m.container[head.costs_at :])
+    return costs[record.first + part]
+
+
+@fn
+def beside_load(m: ModelMemory) -> Status:
+    """Returns OK; INVAL for what `timed_load` refuses, a step without three costs, or no room in the frame for when it ends."""
+    check(timed_load(m))
+    head = view(TimedModel, m.container)
+    for i in range(head.steps):
+        step = view(TimedStep, m.container[MODEL_BYTES + i * STEP_BYTES :])
+        if u64(step.first) + 3 > head.costs:
+            return Status.INVAL
+    if head.frame_bytes < 4:
+        return Status.INVAL
+    return Status.OK
+
+
+@fn
+def beside_bring(board: u32, ticket: u32, m: ModelMemory, place: u32) -> Status:
+    return Status.OK
+
+
+@fn
+def beside_start(board: u32, ticket: u32, m: ModelMemory, step: u32, row: u32, row_end: u32) -> Status:
+    begin = beside_cost(m, step, 0)
+    hal.spend(board, begin)
+    ticks = beside_cost(m, step, 1)
+    now = hal.ticks(board)
+    ends = view(u32, m.frame)
+    ends[0] = wrap(u32, now + ticks)
+    answer = hal.npu_start(board, ticket, ticks, m.container, 0)
+    if answer == 0:
+        return Status.INPROGRESS
+    return sim_status(answer)
+
+
+@fn
+def beside_limit(board: u32, m: ModelMemory, step: u32) -> u32:
+    return 0
+
+
+@fn
+def beside_finish(board: u32, m: ModelMemory, step: u32, row: u32, row_end: u32) -> Status:
+    ticks = beside_cost(m, step, 2)
+    hal.spend(board, ticks)
+    return Status.OK
+
+
+BESIDE: Final[u32] = 2  # the number of the row that works beside the processor
+
 TIMED_BACKEND = {  # the backends' rows in a build whose time is virtual: the timed one has the number of the cpu's
     BACKEND_CAPS: [stub_caps, timed_caps],
     BACKEND_LOAD: [stub_load, timed_load],
@@ -180,13 +250,32 @@ TIMED_BACKEND = {  # the backends' rows in a build whose time is virtual: the ti
 }
 
 
+BESIDE_BACKEND = {  # and with OFFLOAD the one that works beside the processor
+    **{table: [*rows] for table, rows in TIMED_BACKEND.items()},
+    BACKEND_CAPS: [stub_caps, timed_caps, beside_caps],
+    BACKEND_LOAD: [stub_load, timed_load, beside_load],
+    BACKEND_NEED: [stub_need, timed_need, timed_need],
+    BACKEND_STEP: [stub_step, timed_step, timed_step],
+    BACKEND_RUN: [stub_run, timed_run, timed_run],
+    BACKEND_OUTPUT: [stub_output, timed_output, timed_output],
+    BACKEND_CLEAR: [stub_clear, timed_clear, timed_clear],
+    BACKEND_BRING: [beside_bring] * 3,
+    BACKEND_START: [beside_start] * 3,
+    BACKEND_LIMIT: [beside_limit] * 3,
+    BACKEND_LOOK: [sim_look] * 3,
+    BACKEND_FINISH: [beside_finish] * 3,
+    BACKEND_RESET: [sim_reset] * 3,
+}
+
+
 def timed_model(
     steps: list[tuple[int, int, list[int]]], outputs: list[dict] | None = None, quants: list[dict] | None = None, name: str = "",
-    **needs: int
+    beside: bool = False, **needs: int
 ) -> bytes:
     """A TimedModel for the host to write: steps are (rows, tile, ticks of each call); `needs` are the fields in bytes.
 
-    Without outputs the model leaves one byte.
+    With `beside`, for row BESIDE, a step has three: to begin, of the accelerator, to take up. Without outputs the model leaves
+    one byte.
     """
     from synapticos.lang import pack
 
@@ -195,7 +284,7 @@ def timed_model(
     needs.setdefault("frame_bytes", 16)
     records, costs = b"", b""
     for rows, tile, ticks in steps:
-        assert len(ticks) == (-(-rows // tile) if tile else 1), "a cost for each call"
+        assert len(ticks) == (3 if beside else -(-rows // tile) if tile else 1), "a cost for each call"
         records += pack(TimedStep, first=len(costs) // 4, rows=rows, tile=tile)
         costs += b"".join(t.to_bytes(4, "little") for t in ticks)
     costs_at = sizeof(TimedModel) + len(records)
