@@ -82,13 +82,51 @@ def test_a_record_gives_the_same_events(syn, app):
     (["--replay", "check.json"], "is no record of arrivals"),
     (["--check", "app.py"], "is not what syn check --json prints"),
     (["--for", "1s", "--from", "2s", "--draw", "t.svg"], "ends before"),
+    (["--replay", "r.json", "--record", "r.json"], "leave one of them out"),
+    (["--replay", "r.json", "--for", "1h"], "was recorded for 1 s; leave --for out"),
+    (["--trace", "t.json", "--record", "t.json"], "is the name of the --trace too"),
+    (["--check", "stage.json"], "is of an earlier pair"),
+    (["--check", "layer.json"], "is of an earlier pair"),
+    (["--check", "nojobs.json"], "is of an earlier pair"),
+    (["--check", "list.json"], "is not what syn check --json prints"),
+    (["--check", "deep.json"], "is not what syn check --json prints"),
+    (["--check", "idle.json"], "idle_ns and clock_ns are whole nanoseconds"),
+    (["--check", "urgent.json"], "its priority is 0, 1 or 2"),
+    (["--check", "struck.json"], "one takes less than 2**31 ns"),
+    (["--check", "board.json"], "there is no such board"),
+    (["--for", "1s", "--draw", "dir.svg"], "dir.svg: cannot be written (is a directory); give another name"),
 ])  # fmt: skip
 def test_bad_input_is_one_line(syn, app, monkeypatch, arguments, why):
     monkeypatch.chdir(app)
     if "--check" not in arguments:
         arguments = ["--check", "check.json", *arguments]
+    (app / "r.json").write_text('{"app": "pair", "for_ns": 1000000000, "arrivals": [[0, "source", "angles", 1]]}')
+    damaged(app)
+    files = {path: path.read_bytes() for path in app.iterdir() if path.is_file()}
     status, out, err = syn("simulate", "app.py", *arguments)
     assert status == 2 and why in err and err.count("\n") == 1 and err.startswith("syn: ") and not out, err
+    assert files == {path: path.read_bytes() for path in app.iterdir() if path.is_file()}, "something was written"
+
+
+def damaged(app):
+    """What `syn check --json` did not say of this app, in files named for what is wrong."""
+    good = (app / "check.json").read_text()
+
+    def write(name, change):
+        given = json.loads(good)
+        change(given)
+        (app / f"{name}.json").write_text(json.dumps(given))
+
+    write("stage", lambda g: g["jobs"][0]["steps"][3].update(stage=7))
+    write("layer", lambda g: g["jobs"][0]["steps"][2].update(layer=3))
+    write("list", lambda g: g["jobs"][0]["steps"][2].update(layer=[]))
+    write("nojobs", lambda g: g.update(jobs=[]))
+    write("idle", lambda g: g["tasks"].update(idle_ns=-5))
+    write("urgent", lambda g: g["tasks"]["tasks"][0].update(priority="x"))
+    write("struck", lambda g: g["tasks"].update(interference=[{"name": "irq", "period_ns": 10**12, "cost_ns": 1 << 32}]))
+    write("board", lambda g: g.update(board=5))
+    (app / "deep.json").write_text("[" * 100_000)
+    (app / "dir.svg").mkdir()
 
 
 def test_the_help_has_an_example(syn):

@@ -137,12 +137,34 @@ def test_jobs_that_somebody_submits_need_a_rate():
 @pytest.mark.parametrize(("text", "why"), [
     ("not json", "no record of arrivals"), ('{"for_ns": 5, "arrivals": [[1, "job", "nobody", 0]]}', 'job "nobody" is nothing of pair'),
     ('{"for_ns": 5, "arrivals": [[-1, "source", "angles", 1]]}', "nanoseconds from 0"), ('{"for_ns": 5, "arrivals": [[1, 2]]}', "no record"),
+    ('{"for_ns": 5, "arrivals": [[Infinity, "source", "angles", 1]]}', "nanoseconds from 0"), ("[" * 100_000, "no record"), ("{}", "no record"),
+    ('{"for_ns": 0, "arrivals": []}', "no time above 0"), ('{"for_ns": -5, "arrivals": []}', "no time above 0"),
+    (f'{{"for_ns": {10**30}, "arrivals": []}}', "no time above 0"), ('{"for_ns": Infinity, "arrivals": []}', "no time above 0"),
+    ('{"app": "zzz", "for_ns": 5, "arrivals": []}', 'is of app "zzz", not of "pair"'),
+    ('{"for_ns": 5, "arrivals": [[1, "source", "angles", 100000]]}', "at most 1 come at once"),
 ])  # fmt: skip
 def test_a_record_that_is_none_is_refused(tmp_path, text, why):
     app, tasks, costs = make()
-    (tmp_path / "r.json").write_text(text)
+    (tmp_path / "r.json").write_text(text.replace('{"for_ns"', '{"app": "pair", "for_ns"'))
     with pytest.raises(UserError, match=why):
         read_arrivals(tmp_path / "r.json", Simulator(app, tasks, costs).image)
+
+
+def test_what_comes_too_often_is_named():
+    with pytest.raises(UserError, match='"angles" may come .* give it less jitter'):
+        simulate(SECOND, rates=[Rate.parse("angles=1/9999999999")])
+    app = syn.App("alone")
+    app.job(app.pipeline("wave", app.frames("angles", (1, 1), "int8")).model(app.model(SINE)).dequantize())
+    tasks = TaskSet((Task("wave", 1, (Step(20 * MS),) * 4),), name="alone")
+    simulator = Simulator(app, tasks, costs_of(tasks, {"wave": [(0, 0), (0, 1), (0, 2), (1, None)]}))
+    with pytest.raises(UserError, match='"wave" comes more often within one step .* --rate wave=MICROSECONDS'):
+        simulator.run(SECOND, seeded(streams(simulator.image, tasks, [Rate.parse("wave=1")]), SECOND, 0))
+
+
+def test_an_interrupt_that_comes_all_the_time_is_named():
+    _, tasks, _ = make(irq=(1, 1))
+    with pytest.raises(UserError, match='"irq" comes every 0.001 us'):
+        streams(Simulator(*make()).image, tasks, [])
 
 
 def test_what_cannot_be_is_refused():

@@ -22,6 +22,7 @@ Resource = Literal["cpu", "npu"]
 Late = Literal["finish", "abort", "skip"]
 LATE: tuple[Late, ...] = ("finish", "abort", "skip")
 US, MS, SECOND = 1_000, 1_000_000, 1_000_000_000  # ns
+MOST_NS = 1 << 31  # of what happens at once: the clock counts it in one go
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,7 @@ class TaskSet:
             interference = tuple(Interference(**i) for i in given.get("interference", ()))
             rest = {key: value for key, value in given.items() if key not in ("tasks", "interference")}
             made = cls(tasks, interference, **rest)
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise UserError(f"a task set that cannot be read: {error}; `syn check --json` writes one under \"tasks\"") from None
         problems = made.problems()
         if problems:
@@ -124,11 +125,15 @@ class TaskSet:
         """What of it cannot be: a line each."""
         out: list[str] = []
         names = [task.name for task in self.tasks]
+        if not _whole((self.idle_ns, self.clock_ns)) or max(self.idle_ns, self.clock_ns) >= MOST_NS:
+            out.append("idle_ns and clock_ns are whole nanoseconds from 0, below 2**31")
         out += [f'task "{name}" is there twice' for name in sorted(set(names)) if names.count(name) > 1]
         for task in self.tasks:
             numbers = (task.period_ns, task.deadline_ns, task.jitter_ns, task.phase_ns, *(step.ns for step in task.steps))
             if not _whole(numbers):
                 out.append(f'task "{task.name}": a time that is no whole number of nanoseconds from 0')
+            elif task.priority not in (0, 1, 2) or type(task.priority) is not int:
+                out.append(f'task "{task.name}": its priority is 0, 1 or 2')
             elif any(step.resource not in ("cpu", "npu") for step in task.steps) or task.late not in LATE:
                 out.append(f'task "{task.name}": a step is on the "cpu" or the "npu", late one of {", ".join(LATE)}')
             elif not task.steps or task.cpu_ns <= 0:
@@ -136,6 +141,8 @@ class TaskSet:
         for item in self.interference:
             if not _whole((item.period_ns, item.cost_ns, item.jitter_ns)) or item.period_ns == 0:
                 out.append(f'interference "{item.name}": needs a period above 0 and a cost, in whole nanoseconds')
+            elif item.cost_ns >= MOST_NS:
+                out.append(f'interference "{item.name}": one takes less than 2**31 ns')
         return out
 
 

@@ -15,7 +15,7 @@ MOST_EVENTS = 20_000_000  # of interrupts and sources in a record
 
 def command(
     app: Path = typer.Argument(..., help="The app's file, or its folder."),
-    time: str = typer.Option("1h", "--for", help="How long: 1h, 10min, 90s, 200ms."),
+    time: str | None = typer.Option(None, "--for", help="How long: 10min, 90s, 200ms (default 1h, or as long as --replay was recorded)."),
     seed: int = typer.Option(0, "--seed", help="What is not even (jitter) is made of this; the same seed, the same events.", min=0),
     rate: list[str] = typer.Option(
         [], "--rate", help="NAME=EVERY[/JITTER] in microseconds, of a source or a job of which the app does not say it. May be repeated."
@@ -46,9 +46,13 @@ def command(
     from synapticos.host import simulate as host
     from synapticos.host.timeline import draw_timeline, write_trace
 
-    until = host.parse_time(time, "--for")
+    until = host.parse_time(time or "1h", "--for")
     if replay is not None and (rate or seed):
         raise UserError("--replay: says all that comes; leave --rate and --seed out")
+    if replay is not None and record is not None:
+        raise UserError(f"--record {record}: what --replay says is recorded already; leave one of them out")
+    if trace is not None and record is not None and trace.absolute() == record.absolute():
+        raise UserError(f"--record {record}: is the name of the --trace too; give another")
     for option, path, suffix in (("--draw", draw, ".svg"), ("--trace", trace, ".json"), ("--record", record, ".json")):
         if path is not None and path.suffix.lower() != suffix:
             raise UserError(f"{option} {path}: is written as {suffix[1:].upper()}; name it so: {path.with_suffix(suffix)}")
@@ -64,8 +68,10 @@ def command(
     kept: list[Any] = []
     if replay is not None:
         arrivals, recorded = host.read_arrivals(replay, simulator.image)
-        if time == "1h":
+        if time is None:
             until = recorded
+        elif until > recorded:
+            raise UserError(f"--for {time}: {replay} was recorded for {recorded / 1e9:g} s; leave --for out, or say less")
     else:
         given = host.streams(simulator.image, tasks, rates)
         if record is not None and sum(until / s.every for s in given) > MOST_EVENTS:
@@ -105,9 +111,10 @@ def _times(app: Any, board: str, mhz: float | None, waits: str | None, margin: f
     from synapticos import boards
     from synapticos.analysis.cycles import timing
     from synapticos.analysis.tasks import TaskSet
+    from synapticos.app.image import compile_app
     from synapticos.cli.check import _waits, parse_interference
     from synapticos.host.check import check_app
-    from synapticos.host.simulate import costs_of
+    from synapticos.host.simulate import agree, costs_of
 
     if checked is not None:
         if mhz is not None or waits is not None or margin is not None or interference:
@@ -116,12 +123,17 @@ def _times(app: Any, board: str, mhz: float | None, waits: str | None, margin: f
             given = json.loads(checked.read_text())
             tasks = TaskSet.from_json(given["tasks"])
             places = {job["job"]: [(step["stage"], step["layer"]) for step in job["steps"]] for job in given["jobs"]}
+            hash(tuple(map(tuple, places.values())))
             where = str(given["board"])
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise UserError(f"{checked}: is not what syn check --json prints ({error})") from None
-        if tasks.name != app.name or any(len(places.get(t.name, ())) != len(t.steps) for t in tasks.tasks):
+        if tasks.name != app.name:
             raise UserError(f"{checked}: is of {tasks.name or 'another app'}, and this is {app.name}; run syn check --json again")
-        return tasks, costs_of(tasks, places), where
+        same = all(len(places.get(t.name, ())) == len(t.steps) for t in tasks.tasks)
+        costs = costs_of(tasks, places) if same else {}
+        if not agree(compile_app(app, slots=max(len(app.jobs), 1), enforce=False), costs):
+            raise UserError(f"{checked}: is of an earlier {app.name}, with other jobs or steps; run syn check --json again")
+        return tasks, costs, boards.find(where).name
     chosen = timing(boards.find(board), mhz=mhz, waits=_waits(waits), margin=margin)
     with progress(f"measuring {app.name} for {board}", 3) as advance:
         check = check_app(app, board, chosen, interference=[parse_interference(t) for t in interference], advance=advance)

@@ -24,9 +24,10 @@ from synapticos.analysis.tasks import TaskSet
 from synapticos.app.declare import App
 from synapticos.app.image import Image, compile_app, tensor_fields
 from synapticos.app.sources import Feed, Source
-from synapticos.errors import UserError
+from synapticos.errors import KernelError, UserError
+from synapticos.host.files import write_files
 from synapticos.host.timeline import JobSpan, StepSpan
-from synapticos.host.virtual import ARRIVAL, LEAD, VirtualKernel, arrivals_of, in_order
+from synapticos.host.virtual import ARRIVAL, EVENTS, LEAD, VirtualKernel, arrivals_of, in_order
 from synapticos.kernel import simulate as sim
 from synapticos.kernel import tables as rows
 from synapticos.kernel.status import Status
@@ -36,6 +37,8 @@ from synapticos.kernel.timed import TimedStage, timed_model
 RATE = 1_000_000_000  # ticks a second: a tick is a nanosecond
 PIECE = 4 * LEAD  # ns of arrivals that are made at once
 LONGEST_STEP = 1 << 31  # ns
+LONGEST = 1 << 60  # ns, of a simulation
+AT_ONCE = 20_000_000  # arrivals that are held at the same time, at most
 US = 1_000
 OK, TIMEDOUT, CANCELED = int(Status.OK), int(Status.TIMEDOUT), int(Status.CANCELED)
 Costs = dict[str, dict[tuple[int, int | None], list[int]]]  # of each pipeline: ns of each poll of a stage, or of its model's layer
@@ -56,6 +59,21 @@ def costs_of(tasks: TaskSet, places: Mapping[str, Sequence[tuple[int, int | None
                 raise UserError(f'"{task.name}": {step.name or "a step"} takes {step.ns / 1e9:.1f} s; a step of at most 2 s can be simulated')
             own.setdefault(place, []).append(step.ns)
     return out
+
+
+def agree(image: Image, costs: Costs) -> bool:
+    """Do these costs have each step of each job of the app, and no other of them?"""
+    jobs = {job.pipeline.name for job in image.app.jobs}
+    for p in image.pipelines:
+        if p.name not in jobs:
+            continue
+        models = {(k, i) for k, step in enumerate(p.steps) if step.model is not None for i in range(len(step.model.compiled.info.layers))}
+        stages = {(k, None) for k, step in enumerate(p.steps) if step.model is None and step.kind != "part"}
+        parts = {(k, None) for k, step in enumerate(p.steps) if step.kind == "part"}
+        known = set(costs.get(p.name, {}))
+        if not models | stages <= known <= models | stages | parts:
+            return False
+    return jobs <= set(costs)
 
 
 def timed_tables(image: Image, costs: Costs) -> tuple[bytes, bytes]:
@@ -198,7 +216,25 @@ def streams(image: Image, tasks: TaskSet, rates: Sequence[Rate]) -> list[Stream]
         raise UserError(f'app "{app.name}": nothing releases its jobs; say every= or on= in the app, or --rate {name}=MICROSECONDS')
     for item in tasks.interference:
         out.append(Stream(item.name, sim.Comes.TAX, Fraction(item.period_ns), 0, item.jitter_ns, 0, item.cost_ns))
+    _bounded(out)
     return out
+
+
+def _bounded(given: Sequence[Stream]) -> None:
+    """Raises UserError where more would have to be held at once than this machine should be asked for."""
+    latest = max(given, key=lambda stream: stream.jitter, default=None)
+    often = min(given, key=lambda stream: stream.every, default=None)
+    if latest is None or often is None:
+        return
+
+    def held(span: int) -> int:
+        return sum(int(span // stream.every) for stream in given)
+
+    every = f'"{often.name}" comes every {float(often.every) / US:g} us'
+    if held(PIECE) > AT_ONCE:
+        raise UserError(f"{every}, which is more than can be simulated; let it come less often")
+    if held(PIECE + latest.jitter) > AT_ONCE:
+        raise UserError(f'"{latest.name}" may come {latest.jitter // US:,} us late and {every}: too much to hold at once; give it less jitter')
 
 
 def _period_ns(source: Source) -> Fraction:
@@ -236,24 +272,32 @@ def write_arrivals(path: Path, app: str, until: int, given: Sequence[Stream], ke
         [int(a["at"]), kinds[int(a["kind"])], names[int(a["kind"]), int(a["target"]), int(a["value"])], int(a["value"])]
         for piece in kept for a in piece
     ]  # fmt: skip
-    path.write_text(json.dumps({"app": app, "for_ns": until, "arrivals": made}))
+    write_files(path.parent, {path.name: json.dumps({"app": app, "for_ns": until, "arrivals": made}).encode()})
 
 
 def read_arrivals(path: Path, image: Image) -> tuple[np.ndarray, int]:
     """Arrivals in order of time, and how long they were recorded. Raises UserError for a file that is none, or another app's."""
     try:
         given = json.loads(path.read_text())
-        until, found = int(given["for_ns"]), [(int(at), str(kind), str(name), int(value)) for at, kind, name, value in given["arrivals"]]
-    except (ValueError, TypeError, KeyError) as error:
+        app, until, found = given["app"], given["for_ns"], [(at, str(kind), str(name), value) for at, kind, name, value in given["arrivals"]]
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise UserError(f"{path}: is no record of arrivals ({error}); syn simulate --record FILE writes one") from None
-    targets = {("source", f.source.name): f.number for f in image.feeds} | {("job", p.name): p.number for p in image.pipelines}
+    if app != image.app.name:
+        raise UserError(f'{path}: is of app {json.dumps(app)[:60]}, not of "{image.app.name}"; record anew: syn simulate --record FILE')
+    if type(until) is not int or not 0 < until < LONGEST:
+        raise UserError(f"{path}: says for_ns {json.dumps(until)[:60]}, which is no time above 0 in nanoseconds; record anew: syn simulate --record FILE")
+    pushed = {f.source.name: f.source.hop_bytes for f in image.feeds if not isinstance(f.source, Feed)}
+    targets = {("source", f.source.name): f.number for f in image.feeds if f.source.name in pushed} | {("job", p.name): p.number for p in image.pipelines}
     kinds = {"job": sim.Comes.JOB, "interrupt": sim.Comes.TAX, "source": sim.Comes.PUSH}
     out = np.zeros(len(found), ARRIVAL)
     for i, (at, kind, name, value) in enumerate(found):
         if kind not in kinds or (kind != "interrupt" and (kind, name) not in targets):
-            raise UserError(f'{path}: {kind} "{name}" is nothing of {image.app.name}')
-        if not 0 <= at < 1 << 62 or not 0 <= value < LONGEST_STEP:
-            raise UserError(f'{path}: {kind} "{name}" at {at} with {value}: times are nanoseconds from 0, a value is below 2**31')
+            raise UserError(f'{path}: {kind[:60]} "{name[:60]}" is nothing of {image.app.name}; record anew: syn simulate --record FILE')
+        if type(at) is not int or type(value) is not int or not 0 <= at < 1 << 62 or not 0 <= value < LONGEST_STEP:
+            where = f'{kind} "{name}" at {at} with {value}'[:100]
+            raise UserError(f"{path}: {where}: times are whole nanoseconds from 0, a value is below 2**31; record anew: syn simulate --record FILE")
+        if kind == "source" and value > pushed[name]:
+            raise UserError(f'{path}: source "{name}" gives {value} bytes, and at most {pushed[name]} come at once; record anew: syn simulate --record FILE')
         out[i] = (at, value, targets.get((kind, name), 0), int(kinds[kind]), 0)
     return out[np.argsort(out["at"], kind="stable")], until
 
@@ -350,7 +394,7 @@ class Simulator:
         ends: list[np.ndarray] = []
         shown: list[np.ndarray] = []
         took, at, seen = 0.0, time.perf_counter(), 0
-        for piece in self.kernel.run(arrivals, until, record=record, idle=self.tasks.idle_ns, steps=window):
+        for piece in self._events(arrivals, until, record, window):
             took += time.perf_counter() - at
             digest.update(piece[piece["kind"] != int(sim.Happens.STEP)].tobytes())  # the same whatever is drawn
             ends.append(piece[piece["kind"] == int(sim.Happens.ENDED)])
@@ -360,6 +404,21 @@ class Simulator:
             advance(now - seen)
             seen, at = now, time.perf_counter()
         return self._told(until, took, seed, digest.hexdigest(), np.concatenate(ends), shown, window)
+
+    def _events(self, arrivals: Any, until: int, record: int, window: tuple[int, int] | None) -> Iterator[np.ndarray]:
+        """What the kernel tells. Raises UserError where more comes in one step than it can tell, naming what comes most."""
+        try:
+            yield from self.kernel.run(arrivals, until, record=record, idle=self.tasks.idle_ns, steps=window)
+        except KernelError as error:
+            if error.status != int(Status.NOMEM):
+                raise
+            came = self.kernel.last_arrivals(EVENTS)
+            came = came[came["kind"] != int(sim.Comes.TAX)]
+            kind, target = max(zip(*(list(c) for c in np.unique(came[["kind", "target"]], return_counts=True)), strict=True), key=lambda c: c[1])[0]
+            name = self.image.pipelines[target].name if kind == int(sim.Comes.JOB) else self.image.feeds[target].source.name
+            raise UserError(
+                f'"{name}" comes more often within one step than can be told; let it come less often: every= in the app, or --rate {name}=MICROSECONDS'
+            ) from None
 
     def _told(self, until: int, took: float, seed: int | None, digest: str, ends: np.ndarray, shown: list[np.ndarray], window: Any) -> Simulated:
         figures, state, kernel = self.kernel.figures(), self.kernel.sim, self.kernel.kernel
@@ -429,7 +488,7 @@ def parse_time(text: str, what: str) -> int:
     if not found:
         raise UserError(f"{what} {text}: a time like 1h, 10min, 90s, 200ms or 30us")
     ns = Fraction(found[1]) * {"h": 3600 * RATE, "min": 60 * RATE, "s": RATE, "ms": 1_000_000, "us": 1_000}[found[2]]
-    if not 0 < ns < 1 << 60:
+    if not 0 < ns < LONGEST:
         raise UserError(f"{what} {text}: more than nothing, and at most 36 years")
     return int(ns)
 

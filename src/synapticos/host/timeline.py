@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from synapticos.errors import UserError
+from synapticos.host.files import write_files
 
 WIDTH, LEFT, RIGHT = 1200, 170, 30
 ROW, BAR, TOP, AXIS = 52, 22, 40, 58
@@ -94,7 +95,7 @@ def draw_timelines(
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:.0f}" width="{WIDTH}" height="{height:.0f}" '
         f'font-family="system-ui, sans-serif" font-size="13" fill="{INK}">\n<rect width="100%" height="100%" fill="#ffffff"/>\n'
     )
-    Path(path).write_text(head + "\n".join(out) + "\n</svg>\n")
+    write_files(Path(path).parent, {Path(path).name: (head + "\n".join(out) + "\n</svg>\n").encode()})
 
 
 def _last(job: JobSpan) -> float:
@@ -258,7 +259,7 @@ def write_trace(jobs: Iterable[JobSpan], path: str | Path) -> None:
     names: list[dict[str, Any]] = [{"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "SynapticOS"}}]
     names += [{"ph": "M", "name": "thread_name", "pid": 1, "tid": row, "args": {"name": name}} for name, row in rows.items()]
     events.sort(key=lambda e: e["ts"])
-    Path(path).write_text(json.dumps({"traceEvents": names + events, "displayTimeUnit": "ms"}))
+    write_files(Path(path).parent, {Path(path).name: json.dumps({"traceEvents": names + events, "displayTimeUnit": "ms"}).encode()})
 
 
 __all__ = ["JobSpan", "StepSpan", "draw_timeline", "draw_timelines", "write_trace"]

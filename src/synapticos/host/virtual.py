@@ -165,6 +165,12 @@ class VirtualKernel:
                 raise KernelError("a job waits for somebody who is not there", int(Status.BUSY))
             yield np.frombuffer(e.read(self._events._address, state.used * EVENT.itemsize), EVENT)
 
+    def last_arrivals(self, most: int) -> np.ndarray:
+        """What came last, of what is held now: up to `most` of it."""
+        first = max(int(self.sim.next) - most, 0)
+        size = (int(self.sim.next) - first) * ARRIVAL.itemsize
+        return np.frombuffer(self.e.read(self._kept["arrivals"]._address + first * ARRIVAL.itemsize, size), ARRIVAL)
+
     def figures(self) -> np.ndarray:
         """Of each pipeline, since the run began: records as kernel.simulate.Figures."""
         return np.frombuffer(bytes(self.sim.figures), FIGURES)
