@@ -118,3 +118,49 @@ def test_the_kernel_and_its_rules_written_twice_agree(kernel, tasks, seed):
         rules = play(tasks, given)
         assert {o.name: o.worst_ns for o in outcomes if o.finished} == rules.response
         assert {o.name: o.finished for o in outcomes if o.finished} == rules.ended
+
+
+def one_by_one(tasks: TaskSet, number: int) -> TaskSet:
+    """The jobs of a release as tasks of their own: what the kernel runs for a cascade's boxes."""
+    task = tasks.tasks[number]
+    steps = task.steps[: len(task.steps) // task.jobs]
+    split = [replace(task, name=f"{task.name}.{i}", steps=steps, jobs=1) for i in range(task.jobs)]
+    return replace(tasks, tasks=(*tasks.tasks[:number], *split, *tasks.tasks[number + 1 :]))
+
+
+def assert_bounds_several(kernel, tasks, number, seed):
+    """Releases are those of the set, and all the jobs of one come at once."""
+    apart, jobs = one_by_one(tasks, number), tasks.tasks[number].jobs
+    bounds = {bound.name: bound for bound in analyse(tasks)}
+    horizon = 40 * max(task.period_ns for task in tasks.tasks)
+    for releases, hits in patterns(tasks, horizon, seed, 3):
+        split = [*releases[:number], *[releases[number]] * jobs, *releases[number + 1 :]]
+        for outcome in kernel.run(apart, split, horizon, hits=hits):
+            bound = bounds[outcome.name.split(".")[0]]
+            if bound.response is not None and not bound.apart and not outcome.refused:
+                assert max(outcome.worst_ns, outcome.waiting_ns) <= bound.response, (bound, outcome, tasks.to_json(), releases)
+
+
+def test_between_two_boxes_others_of_the_class_may_go(kernel):
+    """The last of four boxes waits for what came while the others ran and has an earlier deadline."""
+    boxes = Task("boxes", 1, (Step(100 * US),) * 4, 2000 * US, 2000 * US, jobs=4)
+    tasks = TaskSet((boxes, Task("peer", 1, (Step(40 * US),), 150 * US, 150 * US)))
+    assert analyse(tasks)[0].response >= 520 * US
+    assert_bounds_several(kernel, tasks, 0, 1)
+
+
+@settings(max_examples=60, deadline=None)
+@given(task_sets(), st.integers(0, 7), st.integers(2, 3), st.integers(0, 10**6))
+def test_no_box_of_a_cascade_exceeds_its_bound(kernel, tasks, number, jobs, seed):
+    number %= len(tasks.tasks)
+    task = tasks.tasks[number]
+    tasks = replace(tasks, tasks=(*tasks.tasks[:number], replace(task, steps=task.steps * jobs, jobs=jobs), *tasks.tasks[number + 1 :]))
+    assert_bounds_several(kernel, tasks, number, seed)
+
+
+def test_behind_its_own_queue_a_job_lets_others_go_first():
+    """Without deadlines the class goes by submission, and a task's next job is submitted as its last one ends: A B A B A."""
+    a = Task("A", 1, (Step(100 * US),), 1000 * US, jitter_ns=2000 * US, preemptible=False)
+    b = Task("B", 1, (Step(US),), 50 * US, preemptible=False)
+    response = analyse(TaskSet((a, b)))[0].response
+    assert response is not None and response >= 302 * US

@@ -15,9 +15,12 @@ higher classes or of jobs of class c that go before it. From then on some of tho
     s = B(a) + sum over class c of N_j(s, a) C_j + sum over higher classes of (floor((s + J_h) / T_h) + 1) C_h + I(s)
     N_j(s, a) = min(releases in [0, s], releases in [0, a + D_i - D_j])
 
-where the least solution is the latest start; until its last step begins the same with N fixed at that s and C_i - q_i
-added, q_i the last step; and until it ends q_i and the interference I meanwhile. The response is f - a, and only those
-`a` matter at which an N_j rises: between two of them f stays or falls while `a` grows. They lie within the longest busy
+Of a task without a deadline N_j is the releases in [0, a] and one more for each own job before it: such jobs go by
+submission, and a task's next one is submitted as its last one ends. Where a release is several jobs, one after the
+other, all this is of the last, and those before it are earlier jobs. The least solution is the latest start; until the
+last step begins the same with N fixed at that s and C_i - q_i added, q_i the last step; and until it ends q_i and the
+interference I meanwhile. The response is f - a, and only those `a` matter at which an N_j rises: between two of them f
+stays or falls while `a` grows. They lie within the longest busy
 period L = B + sum of ceil((L + J) / T) C over classes >= c. The window must be searched whole, and not at a = 0 only:
 behind a job that could not be interrupted any more, what it has put off comes all at once.
 
@@ -64,7 +67,7 @@ class Demand:
 
     name: str
     priority: int
-    cost: int  # of a job, waits for the accelerator in it
+    cost: int  # of a release, waits for the accelerator in it
     tail: int  # from when nothing of the kernel's interrupts it any more
     section: int  # the most that a higher class may have to wait for
     period: int
@@ -75,6 +78,7 @@ class Demand:
     look: int = 0  # the longest step from which it asks for it
     keeps: bool = False  # the accelerator, from its first step there to its last
     culprit: str = ""  # which step is the section
+    jobs: int = 1  # of a release
 
     def releases(self, window: int) -> int:
         """At most so many in a closed interval of this length; of none if it is negative."""
@@ -91,7 +95,7 @@ class Response:
     priority: int
     deadline: int  # ns after its release; 0: none
     response: int | None  # ns from release to end, at most
-    start: int | None  # ns from release to its first step, at most
+    start: int | None  # ns from release to the first step of its (last) job, at most
     cost: int  # ns, its own
     blocking: int  # ns, in the worst window
     culprit: str  # whose, and which step
@@ -124,7 +128,8 @@ def demand(task: Task) -> Demand:
     """A task by itself. Waits behind others for the accelerator are not in it (`accelerated`)."""
     runs: list[tuple[int, str]] = []  # stretches of the processor that nothing interrupts
     open_run = False
-    for number, step in enumerate(task.steps):
+    steps = task.steps[: len(task.steps) // task.jobs]
+    for number, step in enumerate(steps):
         if step.resource != "cpu":
             open_run = False
         elif open_run and not task.preemptible:
@@ -134,14 +139,14 @@ def demand(task: Task) -> Demand:
             runs.append((step.ns, step.name or f"step {number}"))
             open_run = True
     section, label = max(runs)
-    tail = runs[-1][0] if task.steps[-1].resource == "cpu" else 0
-    waits = [i for i, step in enumerate(task.steps) if step.resource == "npu"]
-    operation = max((task.steps[i].ns for i in waits), default=0)
-    look = max((task.steps[i - 1].ns for i in waits if i), default=0)
+    tail = runs[-1][0] if steps[-1].resource == "cpu" else 0
+    waits = [i for i, step in enumerate(steps) if step.resource == "npu"]
+    operation = max((steps[i].ns for i in waits), default=0)
+    look = max((steps[i - 1].ns for i in waits if i), default=0)
     whole = "" if task.preemptible else " on, not pre-emptible"
     return Demand(
-        task.name, task.priority, task.cost_ns, tail, section, task.period_ns, task.jitter_ns, task.deadline_ns, len(waits),
-        operation, look, bool(waits) and not task.preemptible, label + whole,
+        task.name, task.priority, task.cost_ns, tail, section, task.period_ns, task.jitter_ns, task.deadline_ns,
+        len(waits) * task.jobs, operation, look, bool(waits) and not task.preemptible, label + whole, task.jobs,
     )  # fmt: skip
 
 
@@ -244,10 +249,11 @@ class Level:
                 return None
         return sorted(at for at in found if 0 <= at <= length)
 
-    def before(self, task: Demand, other: Demand, at: int) -> int | None:
-        """How many jobs of another task of the class can go before a release at `at`; None: as many as come."""
+    def before(self, task: Demand, other: Demand, at: int, ahead: int) -> int | None:
+        """How many releases of another task of the class can go before the last job of one at `at`, which `ahead` of its
+        own go before; None: as many as come."""
         if not task.deadline:
-            return None if other.deadline else other.releases(at)
+            return None if other.deadline else other.releases(at) + ahead
         if not other.deadline:
             return 0
         return other.releases(at + task.deadline + self.clock - other.deadline)
@@ -255,9 +261,9 @@ class Level:
     def window(self, task: Demand, at: int) -> Window | None:
         """A release at `at` in the worst window; None if that window ends before."""
         blocked, culprit = self.blocking(task, at)
-        mine = self.cost(task)
-        earlier = (at + task.jitter) // task.period if task.period else 0
-        peers = [(d, self.before(task, d, at)) for d in self.own if d is not task]
+        mine = self.cost(task) // task.jobs
+        earlier = ((at + task.jitter) // task.period if task.period else 0) * task.jobs + task.jobs - 1
+        peers = [(d, self.before(task, d, at, earlier)) for d in self.own if d is not task]
 
         def peers_until(s: int) -> list[tuple[Demand, int]]:
             return [(d, d.releases(s) if most is None else min(most, d.releases(s))) for d, most in peers]

@@ -52,10 +52,11 @@ class Task:
     sporadic: bool = False
     preemptible: bool = True
     late: Late = "finish"
+    jobs: int = 1  # of one release, one after the other: `steps` are those of all, each has as many
 
     @property
     def cost_ns(self) -> int:
-        """Of a whole job, both resources."""
+        """Of all jobs of a release, both resources."""
         return sum(step.ns for step in self.steps)
 
     @property
@@ -136,6 +137,8 @@ class TaskSet:
                 out.append(f'task "{task.name}": its priority is 0, 1 or 2')
             elif any(step.resource not in ("cpu", "npu") for step in task.steps) or task.late not in LATE:
                 out.append(f'task "{task.name}": a step is on the "cpu" or the "npu", late one of {", ".join(LATE)}')
+            elif type(task.jobs) is not int or task.jobs < 1 or task.steps != task.steps[: len(task.steps) // task.jobs] * task.jobs:
+                out.append(f'task "{task.name}": {task.jobs} jobs of a release, and steps that are not as many times the same')
             elif not task.steps or task.cpu_ns <= 0:
                 out.append(f'task "{task.name}": takes no time')
         for item in self.interference:

@@ -304,7 +304,7 @@ def _task(name: str, job: JobDecl, bounds: list[Bound], costed: Costed) -> Task:
         steps.append(Step(ns, bound.resource, bound.layer, bound.guaranteed, bound.name))
     return Task(
         name, job.priority, tuple(steps) * _together(job), job.period_us * US, job.deadline * US, job.jitter * US, job.phase * US,
-        preemptible=job.preemptible, late=job.late,  # type: ignore[arg-type]
+        preemptible=job.preemptible, late=job.late, jobs=_together(job),  # type: ignore[arg-type]
     )  # fmt: skip
 
 
