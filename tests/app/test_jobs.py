@@ -101,6 +101,8 @@ def test_a_front_end_is_as_urgent_as_its_most_urgent_reader():
         app.job(ear, priority=syn.BEST_EFFORT)
     with pytest.raises(UserError, match="ends in"):
         ear.pipeline.feed("again")
+    with pytest.raises(UserError, match='ends in feed "ear_out"; say this step before'):
+        ear.pipeline.model(model)
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,11 @@ def test_no_rate_is_said_and_no_deadline_is_no_failure(syn):
     assert status == 0 and "no rate declared; give every=" in out and "no job has a deadline" in out
 
 
+def test_a_profile_is_a_file(syn, tmp_path):
+    status, _, err = syn("calibrate", HELLO, "--out", tmp_path)
+    assert status == 2 and f"--out {tmp_path}: is a folder; give a file" in err and err.count("\n") == 1
+
+
 def test_a_profile_takes_the_place_of_the_cycle_model(syn, tmp_path):
     file = tmp_path / "profile.json"
     status, _, err = syn("calibrate", HELLO, "--out", file)
@@ -82,6 +87,7 @@ def test_a_profile_takes_the_place_of_the_cycle_model(syn, tmp_path):
         (["--waits", "4"], "--waits 4: wait states of code and of data"),
         (["--interference", "tick"], "NAME=EVERY/COST"),
         (["--interference", "tick=0/5"], "NAME=EVERY/COST"),
+        (["--interference", "tick=9999999999/9000000"], "one takes less than 2,147,483 us"),
         (["--mhz", "0"], "--mhz 0"),
         (["--margin", "-1"], "--margin -1"),
         (["--board", "nowhere"], "nowhere"),

@@ -58,7 +58,7 @@ def test_what_is_late_ends_with_1_and_is_drawn(syn, app):
     status, out, _ = syn(
         "simulate", app / "late.py", "--check", app / "check.json", "--for", "1s", "--draw", app / "t.svg", "--trace", app / "t.json"
     )  # fmt: skip
-    assert status == 1 and "the first miss is of a job released at 0.000" in out
+    assert status == 1 and "the first miss is of a job of wave, released at 0.000" in out
     assert "missed" in (app / "t.svg").read_text() and xml.parse(app / "t.svg")
     assert any(e["ph"] == "X" and e["name"] == "dequantize" for e in json.loads((app / "t.json").read_text())["traceEvents"])
 

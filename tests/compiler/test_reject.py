@@ -100,3 +100,8 @@ def test_every_refusal_of_the_compiler_is_reached(monkeypatch):
                 missing.append(f"{source.name}:{number}: {line.strip()[:150]}")
     missing = [m for m in missing if "this text has the number of another" not in m and "docs/language.md" not in m]
     assert not missing, "\n".join(missing)
+
+
+def test_a_real_number_beside_an_integer_is_answered_with_the_conversion_that_is_meant():
+    text = str(refused(FOLDER / "mixed_signs.py"))
+    assert "write an integer, or f32(a) / 256.0" in text and "write an integer, or 0.5 * f32(b)" in text

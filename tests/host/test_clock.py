@@ -114,6 +114,20 @@ def test_a_job_that_nothing_releases_is_refused_beside_released_ones(tmp_path):
         run_on_host(app, {})
 
 
+@pytest.mark.parametrize("samples, words", [(50, "sound.wav: holds 50 samples, and the first frame is 64; give a longer"), (None, "is empty or cut short")])
+def test_sound_that_is_too_short_is_named(tmp_path, samples, words):
+    file = tmp_path / "sound.wav"
+    file.write_bytes(b"")
+    if samples is not None:
+        with wave.open(str(file), "wb") as out:
+            out.setparams((1, 2, 8000, 0, "NONE", ""))
+            out.writeframes(bytes(2 * samples))
+    app = syn.App("app")
+    app.job(app.pipeline("heard", app.microphone("mic", rate=8000, window=64, file=file)).stage(peak).model(app.model(SINE)))
+    with pytest.raises(UserError, match=words):
+        run_on_host(app, {})
+
+
 @pytest.mark.parametrize("change, words", [({"rate": 16000}, "at 8000 Hz"), ({"channels": 2}, "2 channels")])
 def test_sound_of_another_form_is_refused_with_the_way_out(tmp_path, change, words):
     file = tmp_path / "sound.wav"

@@ -161,6 +161,11 @@ def test_what_comes_too_often_is_named():
         simulator.run(SECOND, seeded(streams(simulator.image, tasks, [Rate.parse("wave=1")]), SECOND, 0))
 
 
+def test_a_job_that_is_due_too_often_is_named():
+    with pytest.raises(UserError, match='"long" is due more often within one step .* a longer every='):
+        simulate(SECOND, slow={"every": 1})
+
+
 def test_an_interrupt_that_comes_all_the_time_is_named():
     _, tasks, _ = make(irq=(1, 1))
     with pytest.raises(UserError, match='"irq" comes every 0.001 us'):

@@ -192,6 +192,8 @@ class Pipeline:
             raise UserError(f'pipeline "{self.name}": {name}: which of {there}? Say .of(source) before it')
 
     def _add(self, step: Step) -> "Pipeline":
+        if self.ends_in_feed is not None:
+            raise UserError(f'pipeline "{self.name}": ends in feed "{self.ends_in_feed.name}"; say this step before .feed(), or in a pipeline that reads it')
         if len(self.steps) == MAX_STAGES:
             raise UserError(f'pipeline "{self.name}": more than {MAX_STAGES} stages; join two of them in one stage')
         if self.steps and not self.has_model:

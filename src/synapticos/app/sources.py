@@ -55,7 +55,7 @@ class Source:
         if file is None:
             raise UserError(f'source "{self.name}": no file; say --{self.name} FILE, or file= in the app')
         if file.exists() and not file.is_file():
-            raise UserError(f'source "{self.name}": {file}: is no regular file')
+            raise UserError(f'source "{self.name}": {file}: is no regular file; say --{self.name} FILE')
         if not file.is_file():
             raise UserError(f'source "{self.name}": {file}: no such file')
         return file
@@ -106,7 +106,7 @@ class Microphone(Source):
                 channels, width, rate = sound.getnchannels(), sound.getsampwidth(), sound.getframerate()
                 data = sound.readframes(sound.getnframes())
         except (wave.Error, EOFError, OSError) as error:
-            raise UserError(f"{what}: is no .wav that can be read ({error}); {way}") from None
+            raise UserError(f"{what}: is no .wav that can be read ({str(error) or 'it is empty or cut short'}); {way}") from None
         if (channels, width, rate) != (1, 2, self.rate):
             raise UserError(f"{what}: has {channels} channels of {8 * width} bits at {rate} Hz, the microphone gives one of 16 at {self.rate}; {way}")
         return np.frombuffer(data[: len(data) // 2 * 2], "<i2")

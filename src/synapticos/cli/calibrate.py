@@ -36,6 +36,8 @@ def command(
         raise UserError(f"--emulator {emulator}: own or qemu")
     if not 0 <= margin <= 10:
         raise UserError(f"--margin {margin:g}: a part of each time, from 0 to 10; 0.1 is 10 %")
+    if out.is_dir() or (out.absolute().parent.exists() and not out.absolute().parent.is_dir()):
+        raise UserError(f"--out {out}: {'is a folder' if out.is_dir() else f'{out.parent} is no folder'}; give a file, like profile.json")
     loaded = load_app(app)
     files = source_files(context.args, loaded)
     layers = max((len(m.compiled.info.layers) for m in loaded.models), default=1)

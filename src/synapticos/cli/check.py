@@ -66,11 +66,13 @@ def _waits(text: str | None) -> tuple[int, int] | None:
 
 def parse_interference(text: str) -> Any:
     """`NAME=EVERY/COST`, both in microseconds."""
-    from synapticos.analysis.tasks import US, Interference
+    from synapticos.analysis.tasks import MOST_NS, US, Interference
 
     found = re.fullmatch(r"(\w[\w-]{0,30})=(\d{1,10})/(\d{1,10})", text)
     if not found or int(found[2]) == 0:
         raise UserError(f"--interference {text}: NAME=EVERY/COST in whole microseconds, like tick=1000/5")
+    if int(found[3]) * US >= MOST_NS:
+        raise UserError(f"--interference {text}: one takes less than {MOST_NS // US:,} us; say a shorter COST")
     return Interference(found[1], int(found[2]) * US, int(found[3]) * US)
 
 
@@ -163,7 +165,7 @@ def explain(check: Any, r: Any) -> list[str]:
         if advice.deadline is not None:
             ways.append(f"a deadline of {us(advice.deadline)}")
         if advice.max_step is not None:
-            ways.append(f"--max-step {us(advice.max_step)} (no longer step in the classes below)")
+            ways.append(f"no step of the classes below above {us(advice.max_step)} (layers: app.model(max_step=); a stage: less work in it)")
         if advice.speed is not None:
             ways.append(f"a core {advice.speed:g} times as fast ({check.timing.hz * advice.speed / 1e6:,.0f} MHz)")
         out.append(f"{r.name}: would do: {', or '.join(ways)}" if ways else f"{r.name}: no later deadline and no shorter step would do; it needs less work, or more time between jobs")

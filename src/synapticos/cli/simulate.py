@@ -38,6 +38,9 @@ def command(
 
     syn simulate app.py --for 1h --seed 3 --draw timeline.svg
 
+    Released are the jobs that began to wait or run: what a full queue dropped is counted apart. Missed are all that were not
+    done by their deadline, expired those of them that were ended or not begun for it.
+
     Ends with 0 if no deadline was missed and nothing dropped, with 1 otherwise.
     """
     from synapticos.analysis.tasks import TaskSet
@@ -161,9 +164,9 @@ def _show(made: Any, tasks: Any) -> None:
     for job in made.jobs:
         rows.append([
             job.name, job.released, job.finished, job.missed, job.expired, job.dropped + job.coalesced, job.refused + job.failed,
-            us(job.median), us(job.worst), us(job.deadline) if job.deadline else "none",
+            us(job.median if job.finished else None), us(job.worst if job.finished else None), us(job.deadline) if job.deadline else "none",
         ])  # fmt: skip
     columns = ["job", "released", "finished", "missed", "expired", "dropped", "failed", "median", "worst", "deadline"]
     table(f"{made.app} on {made.board}, {made.seconds:g} s, load {made.load:.1%}, {made.preemptions:,} pre-emptions", columns, rows)
     if made.first_miss is not None:
-        print(f"the first miss is of a job released at {made.first_miss / 1e9:.6f} s")
+        print(f"the first miss is of a job of {made.first_missed}, released at {made.first_miss / 1e9:.6f} s")

@@ -437,9 +437,11 @@ class ExprChecker:
         if a is None or b is None:
             if a is None:
                 a = self.expr(left, want)
+                self.no_real(right, b, left, a.type, op, first=False)
                 b = self.expr(right, a.type)
             else:
                 b = self.expr(right, want)
+                self.no_real(left, a, right, b.type, op, first=True)
                 a = self.expr(left, b.type)
         elif a.type is not b.type and isinstance(a, ir.Const) and isinstance(b, ir.Const):
             # Two bare numbers: one type that holds both.
@@ -458,6 +460,14 @@ class ExprChecker:
         both = "{} " + op + " {}" if not op.isalpha() else op.replace("to", "range") + "({}, {})"
         fix = f"convert one of them: {both.format(first, second)}" if is_number(a.type) and is_number(b.type) else "convert one of them"
         raise Refused(self.pos(node), f"{both.format(a.type, b.type)} has no type: {why}", self.origins(a, left, b, right), fix=fix)
+
+    def no_real(self, bare: ast.expr, number: ir.Expr | None, other: ast.expr, kind: Type, op: str, first: bool) -> None:
+        """Refuses a bare real number beside an integer, with the conversion that is meant."""
+        if isinstance(number, ir.Const) and isinstance(number.value, float) and is_int(kind):
+            text, real = f"f32({ast.unparse(other)})", ast.unparse(bare)
+            a, b = (real, text) if first else (text, real)
+            both = f"{a} {op} {b}" if not op.isalpha() else f"{op.replace('to', 'range')}({a}, {b})"
+            raise Refused(self.pos(bare), f"{real} is not an integer, and {kind} is wanted", fix=f"write an integer, or {both}")
 
     def expr_BinOp(self, node: ast.BinOp, want: Type | None) -> ir.Expr:
         if type(node.op) in OPERATORS:

@@ -103,7 +103,9 @@ def feeding(one: FeedImage, app: App, files: dict[str, Path], crop: bool) -> Fee
         every = source.every or (job.every if job else 0)
         made = Feeding(one, data, source.spec.bytes, job.phase if job and not source.every else 0, every, 1)
     if made.chunks == 0:
-        raise UserError(f'source "{source.name}": {len(data)} bytes are not one frame of {made.chunk}')
+        file = files.get(source.name) or source.file
+        unit, size = ("samples", 2) if isinstance(source, Microphone) else ("bytes", 1)
+        raise UserError(f'source "{source.name}": {file}: holds {len(data) // size} {unit}, and the first frame is {made.chunk // size}; give a longer one')
     return made
 
 

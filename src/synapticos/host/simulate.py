@@ -341,6 +341,7 @@ class Simulated:
     first_miss: int | None  # ns: when the first missed job was released
     spans: list[JobSpan] = field(default_factory=list)  # of the window
     window: tuple[int, int] = (0, 0)
+    first_missed: str = ""  # whose that job is
 
     @property
     def factor(self) -> float:
@@ -414,7 +415,15 @@ class Simulator:
                 raise
             came = self.kernel.last_arrivals(EVENTS)
             came = came[came["kind"] != int(sim.Comes.TAX)]
-            kind, target = max(zip(*(list(c) for c in np.unique(came[["kind", "target"]], return_counts=True)), strict=True), key=lambda c: c[1])[0]
+            kinds, counts = np.unique(came[["kind", "target"]], return_counts=True)
+            most = int(counts.max(initial=0))
+            apart = (int(came["at"][-1]) - int(came["at"][0])) / (most - 1) if most > 1 else LONGEST
+            job = min((job for job in self.app.jobs if job.every), key=lambda job: job.every, default=None)
+            if job is not None and job.every * US <= apart * 1.01:  # its own source comes as often as it reads it
+                raise UserError(f'"{job.pipeline.name}" is due more often within one step than can be told; say a longer every= in the app') from None
+            if most == 0:
+                raise
+            kind, target = kinds[int(counts.argmax())]
             name = self.image.pipelines[target].name if kind == int(sim.Comes.JOB) else self.image.feeds[target].source.name
             raise UserError(
                 f'"{name}" comes more often within one step than can be told; let it come less often: every= in the app, or --rate {name}=MICROSECONDS'
@@ -423,7 +432,8 @@ class Simulator:
     def _told(self, until: int, took: float, seed: int | None, digest: str, ends: np.ndarray, shown: list[np.ndarray], window: Any) -> Simulated:
         figures, state, kernel = self.kernel.figures(), self.kernel.sim, self.kernel.kernel
         releases = list(kernel.releases.items)[: kernel.releases.count] if self.image.clocked else []
-        jobs, late = [], []
+        jobs: list[JobFigures] = []
+        late: list[tuple[int, str]] = []
         for p in self.image.pipelines:
             f, deadline = figures[p.number], p.deadline * US
             mine = ends[ends["pipeline"] == p.number]
@@ -432,7 +442,7 @@ class Simulator:
             if deadline:
                 status = mine["value"].astype(np.uint32).view(np.int32)
                 bad = mine[((mine["at"] - mine["began"]).astype(np.int64) > deadline) | (status == TIMEDOUT)]
-                late += [int(bad["began"].min())] if len(bad) else []
+                late += [(int(bad["began"].min()), p.name)] if len(bad) else []
             own = [r for r in releases if int(r.pipeline) == p.number]
             jobs.append(JobFigures(
                 p.name, int(f["released"]), int(f["done"]), int(f["late"]), int(f["expired"]), int(f["failed"]),
@@ -440,9 +450,11 @@ class Simulator:
                 int(np.median(responses)) if len(responses) else 0, 0.0,
             ))  # fmt: skip
         spans = self._spans(np.concatenate(shown), window) if shown and window is not None else []
+        first = min(late, default=None)
         return Simulated(
             self.app.name, self.board, until / 1e9, took, seed, int(state.steps), int(state.busy) / max(until, 1),
-            int(kernel.stats.preemptions), jobs, digest, min(late, default=None), spans, window or (0, 0),
+            int(kernel.stats.preemptions), jobs, digest, first[0] if first else None, spans, window or (0, 0),
+            first[1] if first else "",
         )  # fmt: skip
 
     def _spans(self, events: np.ndarray, window: tuple[int, int]) -> list[JobSpan]:
