@@ -199,6 +199,22 @@ def test_a_front_end_runs_once_and_feeds_two(w):
     assert w.users(0) == w.users(1) == [0] * 4
 
 
+@pytest.mark.parametrize("how", ["infer_get_result", "infer_detach", "infer_reclaim", "infer_set_max_concurrent"])
+def test_a_free_slot_wakes_who_sleeps_until_a_release_may_begin(make, how):
+    w = Fed(make(*ROOTS, **OPTIONS | {"MAX_JOBS": 1}))
+    if w.e.name != "checked":
+        pytest.skip("wakes are counted by the board of checked Python")
+    assert w.boot([listener(), PipelineOf([model(0)], result=16)], [WINDOW]) == Status.OK
+    job = w.submit(w("app_pipeline", 1), bytes(48))
+    w.run()
+    w.push(bytes(48))
+    assert w.run() == [] and w.counts()[1] == 0
+    w.advance_us(1000)
+    before = w.e.board.wakes
+    w(how, *{"infer_reclaim": [0], "infer_set_max_concurrent": [1]}.get(how, [job, w.descriptor(0)][: 1 + (how == "infer_get_result")]))
+    assert w.e.board.wakes > before
+
+
 def test_two_pushes_at_once_are_refused(w):
     assert w.boot([listener()], [WINDOW]) == Status.OK
     w.kernel.releases.feeds[0].pushing = True

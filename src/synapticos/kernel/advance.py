@@ -233,6 +233,8 @@ def free_slot(kernel: Kernel, job: Job, slot: u32) -> None:
     job.state = JobState.FREE
     kernel.free.add(slot)
     job.mark = 0
+    if RELEASES != 0:
+        hal.wake(kernel.board)  # a release may wait for a slot
 
 
 @fn

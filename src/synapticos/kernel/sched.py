@@ -42,6 +42,8 @@ def infer_set_max_concurrent(kernel: Kernel, n: u32) -> Status:
     if n == 0 or n > MAX_JOBS:
         return Status.INVAL
     kernel.cap = n
+    if RELEASES != 0:
+        hal.wake(kernel.board)
     return Status.OK
 
 
@@ -324,6 +326,8 @@ def cancel_slot(kernel: Kernel, slot: u32) -> None:
     kernel.stats.cancelled = wrap(u32, kernel.stats.cancelled + 1)
     if job.detached:
         free_slot(kernel, job, slot)
+    if RELEASES != 0:
+        hal.wake(kernel.board)  # a release may have waited for its end
 
 
 @fn
