@@ -113,6 +113,31 @@ def test_a_suspended_job_is_ended_by_the_poll_after_its_deadline(w):
     assert w.result(high) == stub_output(b"\1" * 48)
 
 
+def test_what_was_aborted_has_not_expired(w):
+    """Whatever its deadline says of a job that somebody aborts, it is none of the errors."""
+    w.hand_model()
+    job = w.submit(w.pipeline(w.model(), (ON_HOST,)), bytes(48), NORMAL, deadline=100, late=ABORT)
+    w("kernel_poll")
+    w("stage_take", job, w.e.new(StageCall))
+    us(w, 101)
+    w("kernel_poll")
+    assert w("infer_abort", job) == OK and w("stage_done", job, OK, w.descriptor(48)) == OK
+    w.run()
+    stats = w.kernel.stats
+    assert (stats.expired, stats.errors, stats.cancelled) == (0, 0, 1)
+
+
+def test_a_job_does_not_end_with_going_on(w):
+    """A stage may answer anything; of an ended job nobody is told that it goes on."""
+    w.hand_model()
+    job = w.submit(w.pipeline(w.model(), (ON_HOST,)), bytes(48), NORMAL, NOTE_DONE)
+    w("kernel_poll")
+    w("stage_take", job, w.e.new(StageCall))
+    assert w("stage_done", job, INPROGRESS, w.descriptor(48)) == OK
+    w.run()
+    assert w("infer_wait", job, 0) == Status.IO and w.events() == [(job, 0, int(Status.IO), 0)]
+
+
 @pytest.mark.parametrize("taken", [False, True])
 @pytest.mark.parametrize("late", [FINISH, ABORT])
 def test_a_stage_of_the_host_is_not_interrupted(w, taken, late):

@@ -89,7 +89,7 @@ def take_host_stage(kernel: Kernel, slot: u32) -> None:
             status = deliver(kernel, job, slot)
     elif LATE_POLICIES != 0 and status == Status.OK and job.missed and job.late == Late.ABORT:
         status = Status.TIMEDOUT
-        kernel.stats.expired = wrap(u32, kernel.stats.expired + 1)
+        job.expired = True
     if last or job.abort or status != Status.OK:
         end_job(kernel, slot, status)
         return
@@ -108,6 +108,8 @@ def end_job(kernel: Kernel, slot: u32, status: Status) -> None:
     """
     job = kernel.jobs[slot]
     pipeline = kernel.pipelines.items[job.pipeline]
+    if (LATE_POLICIES != 0 or HOST_STAGES != 0 or OFFLOAD != 0) and status == Status.INPROGRESS:
+        status = Status.IO  # a stage's answer, but it would say that the job goes on
     late = finish_times(kernel, job, pipeline)
     done = local(JobDone)
     job_id = job.id
@@ -124,6 +126,8 @@ def end_job(kernel: Kernel, slot: u32, status: Status) -> None:
     else:
         job.state = JobState.ERROR
         kernel.stats.errors = wrap(u32, kernel.stats.errors + 1)
+        if LATE_POLICIES != 0 and job.expired:
+            kernel.stats.expired = wrap(u32, kernel.stats.expired + 1)
     if late and not aborted and not job.missed:
         count_miss(kernel, job)
     if PROFILING != 0 and kernel.profile.enabled:

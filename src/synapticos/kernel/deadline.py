@@ -106,7 +106,7 @@ def skip(kernel: Kernel, job: Job, slot: u32, id: u32) -> bool:
 @fn
 def expire(kernel: Kernel, job: Job, slot: u32) -> None:
     """Inside the critical section: from here on nobody but `poll` ends this job, and it does so at once."""
-    kernel.stats.expired = wrap(u32, kernel.stats.expired + 1)
+    job.expired = True
     job.host = HostWork.NONE
     if job.state == JobState.QUEUED:
         if MAX_JOBS > FEW_JOBS:

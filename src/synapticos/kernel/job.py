@@ -9,7 +9,7 @@ the next in the same slot.
 
 from synapticos.lang import *
 from synapticos.kernel.container import Quant
-from synapticos.kernel.capacity import GUARD, RELEASES
+from synapticos.kernel.capacity import GUARD, LATE_POLICIES, RELEASES
 from synapticos.kernel.clock import NEVER  # noqa: F401
 from synapticos.kernel.profile import JobTimes
 from synapticos.kernel.status import Status
@@ -152,7 +152,8 @@ class Job:
     releaser: u8  # release that began it, + 1; 0: it was submitted
     entry: u8  # of that release's feed, + 1: its input; 0: none
     faulted: bool  # a stage or layer of it did not return: x[0] holds its Fault
-    reserved: Shaped[Array[u8], 3]
+    expired: bool  # its late policy ends it
+    reserved: Shaped[Array[u8], 2]
     before: u8  # in its queue, slot + 1; 0: none
     behind: u8
     stage: u8
@@ -194,6 +195,8 @@ def job_clear(job: Job) -> None:
         job.entry = 0
     if GUARD != 0:
         job.faulted = False
+    if LATE_POLICIES != 0:
+        job.expired = False
     job.stage = 0
     job.host = HostWork.NONE
     job.turn = 0

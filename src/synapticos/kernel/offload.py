@@ -206,7 +206,7 @@ def npu_step(kernel: Kernel, job: Job, model: Model, handle: u32, m: ModelMemory
         if job.status != Status.OK:
             return job.status
         if LATE_POLICIES != 0 and job.missed and job.late == Late.ABORT:
-            kernel.stats.expired = wrap(u32, kernel.stats.expired + 1)
+            job.expired = True
             return Status.TIMEDOUT
         end = npu_rows(model, job, m, rows)
         check(BACKEND_FINISH[model.backend](kernel.board, m, job.step, rows.row, end))
