@@ -231,6 +231,28 @@ class World:
         finally:
             board.critical_enter, board.critical_exit = enter, leave
 
+    @contextmanager
+    def counter_read(self, act: Callable[[], None]) -> Iterator[None]:
+        """`act()` a microsecond after the counter is read for the first time, as an interrupt or another thread would."""
+        if self.e.name != "checked":
+            pytest.skip("interrupts between two lines are played on checked Python")
+        board, todo = self.e.board, [act]
+        ticks = board.ticks
+
+        def read(number: int) -> int:
+            value = ticks(number)
+            if todo:
+                one = todo.pop()
+                self.advance_us(1)
+                one()
+            return value
+
+        board.ticks = read
+        try:
+            yield
+        finally:
+            board.ticks = ticks
+
     # Memory
 
     def tensor(self, shape: list[int], dtype: int = INT8, lifetime: int = EPHEMERAL, data: Any = None) -> Any:

@@ -199,6 +199,17 @@ def test_a_front_end_runs_once_and_feeds_two(w):
     assert w.users(0) == w.users(1) == [0] * 4
 
 
+def test_what_is_pushed_after_poll_has_read_the_counter_is_new(w):
+    assert w.boot([listener(deadline_us=500_000)], [WINDOW]) == Status.OK
+    w.advance_us(1_000_000)
+    w("kernel_poll")
+    with w.counter_read(lambda: w.push(bytes(48))):
+        w("kernel_poll")
+    assert w.kernel.jobs[0].release == 1_000_001
+    w.run()
+    assert sum(w.kernel.stats.misses) == 0 and w.kernel.stats.done == 1
+
+
 @pytest.mark.parametrize("how", ["infer_get_result", "infer_detach", "infer_reclaim", "infer_set_max_concurrent"])
 def test_a_free_slot_wakes_who_sleeps_until_a_release_may_begin(make, how):
     w = Fed(make(*ROOTS, **OPTIONS | {"MAX_JOBS": 1}))

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kernels import NORMAL, NOTE_DONE, ON_HOST, OPTIONS, PASS, REALTIME, ROOTS, World, stub_output
 from synapticos.kernel.clock import Clock
+from synapticos.kernel.deadline import begin_deadline
 from synapticos.kernel.job import JobState, Late
 from synapticos.kernel.profile import ProfileResult
 from synapticos.kernel.sched import Poll
@@ -113,6 +114,29 @@ def test_a_suspended_job_is_ended_by_the_poll_after_its_deadline(w):
     assert w.result(high) == stub_output(b"\1" * 48)
 
 
+def test_a_job_that_is_submitted_after_poll_has_read_the_counter_is_new(w, three):
+    """Its stamp is ahead of the kernel's clock, not a whole range of the counter behind."""
+    us(w, 1_000_000)
+    w("kernel_poll")
+    with w.counter_read(lambda: w.submit(three, bytes(48), NORMAL, deadline=500_000, late=ABORT)):
+        w("kernel_poll")
+    assert (w.kernel.jobs[0].release, w.kernel.jobs[0].deadline) == (1_000_001, 1_500_001)
+    w.run()
+    assert misses(w)[0] == [0, 0, 0] and w.kernel.stats.done == 1
+
+
+def test_a_poll_beside_others_leaves_the_clock_right(w, three):
+    """Who sleeps, or reclaims, has read the counter before a poll of another thread does."""
+    us(w, 1_000_000)
+    job = w.submit(three, bytes(48))
+    w.run()
+    with w.counter_read(lambda: w("kernel_poll")):
+        w("kernel_rest")
+    with w.counter_read(lambda: w("kernel_poll")):
+        assert w("infer_reclaim", 1000) == 0
+    assert w.kernel.clock.ticks == 1_000_002 and w("infer_wait", job, 0) == OK
+
+
 def test_what_was_aborted_has_not_expired(w):
     """Whatever its deadline says of a job that somebody aborts, it is none of the errors."""
     w.hand_model()
@@ -136,6 +160,18 @@ def test_a_job_does_not_end_with_going_on(w):
     assert w("stage_done", job, INPROGRESS, w.descriptor(48)) == OK
     w.run()
     assert w("infer_wait", job, 0) == Status.IO and w.events() == [(job, 0, int(Status.IO), 0)]
+
+
+def test_a_deadline_is_worked_out_for_the_job_that_was_posted(w, three):
+    """Not for the next one in its slot, which somebody is about to fill."""
+    if w.e.name != "checked":
+        pytest.skip("what two threads do between two lines is played on checked Python")
+    job = w.submit(three, bytes(48), NORMAL, deadline=100)
+    us(w, 1000)
+    w.kernel.jobs[0].id = 77  # as if another had been claimed since
+    before = bytes(w.kernel.jobs[0])
+    w.e(begin_deadline, w.kernel, 0, job)
+    assert bytes(w.kernel.jobs[0]) == before
 
 
 @pytest.mark.parametrize("taken", [False, True])

@@ -32,10 +32,24 @@ class Clock:
         self.last = now
 
     @fn
+    def at(self, stamp: u32) -> u64:
+        """The tick since boot at which the counter showed `stamp`: at most three quarters of its range before the last
+        update, or up to one after it, as an interrupt may have read the counter since."""
+        age = wrap(u32, self.last - stamp)
+        if age > 0xBFFFFFFF:
+            return self.ticks + wrap(u32, stamp - self.last)
+        return self.ticks - min(self.ticks, u64(age))
+
+    @fn
     def us(self) -> u64:
         """Microseconds since boot."""
-        seconds = divide(self.ticks, self.rate)
-        part = u32(self.ticks - seconds * self.rate)
+        return self.time(self.ticks)
+
+    @fn
+    def time(self, ticks: u64) -> u64:
+        """Ticks since boot in microseconds, rounded down."""
+        seconds = divide(ticks, self.rate)
+        part = u32(ticks - seconds * self.rate)
         return seconds * MICROSECONDS + divide(u64(part) * MICROSECONDS, self.rate)
 
     @fn

@@ -17,15 +17,13 @@ from synapticos.kernel.status import Status
 
 
 @fn(inline=False)
-def begin_deadline(kernel: Kernel, slot: u32) -> None:
-    """Work out the deadline of a job that is new, or whose deadline was changed."""
+def begin_deadline(kernel: Kernel, slot: u32, id: u32) -> None:
+    """Work out the deadline of job `id` if it still has its slot: it is new, or its deadline was changed."""
     job = kernel.jobs[slot]
-    id = job.id
     span = job.deadline_in
     release = job.release
     if job.timed == Timed.COUNTER:
-        age = u64(wrap(u32, kernel.clock.last - wrap(u32, release)))
-        release = kernel.clock.ticks - min(kernel.clock.ticks, age)
+        release = kernel.clock.at(wrap(u32, release))
     elif job.timed == Timed.GIVEN:
         release = min(kernel.clock.of_us(release), NEVER - 1)
     deadline: u64 = NEVER

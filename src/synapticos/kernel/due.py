@@ -63,12 +63,14 @@ def kernel_due(kernel: Kernel) -> u64:
 @fn
 def kernel_rest(kernel: Kernel) -> None:
     """Sleep until the kernel has something to do by the clock, or an interrupt or a `wake` comes; for a loop around poll."""
+    # The clock is poll's, which may be another thread's and just now; the worst that can be read then is a time too late.
+    last = kernel.clock.last
     now = hal.ticks(kernel.board)
-    kernel.clock.update(now)
+    time = kernel.clock.ticks + wrap(u32, now - last)
     due = due_ticks(kernel)
-    if due <= kernel.clock.ticks:
+    if due <= time:
         return
-    left = min(due - kernel.clock.ticks, HALF_RANGE)
+    left = min(due - time, HALF_RANGE)
     hal.wake_at(kernel.board, wrap(u32, u64(now) + left))
     hal.idle(kernel.board)
 
@@ -95,11 +97,7 @@ def releases_start(kernel: Kernel, span_us: u64) -> None:
 @fn
 def since_start(kernel: Kernel, ticks: u64) -> u64:
     """A moment in ticks since boot in microseconds after the start of releases, rounded down; 0 if it was before."""
-    rate = kernel.clock.rate
-    seconds = divide(ticks, rate)
-    part = ticks - seconds * rate
-    whole = seconds * MICROSECONDS
-    us = whole + divide(part * MICROSECONDS, rate)
+    us = kernel.clock.time(ticks)
     return us - min(us, kernel.releases.origin_us)
 
 
@@ -226,9 +224,9 @@ def take_arrivals(kernel: Kernel, number: u32) -> None:
         more = feed.arrived != 0
         ticks = feed.stamp[entry - 1]
         hal.critical_exit(kernel.board, state)
-        age = kernel.clock.to_us(wrap(u32, kernel.clock.last - ticks))
-        time = kernel.clock.us()
-        us = max(time - min(time, u64(age)), 1)
+        came = kernel.clock.at(ticks)
+        time = kernel.clock.time(came)
+        us = max(time, 1)
         for i in range(min(releases.count, RELEASES)):
             release = releases.items[i]
             if release.feed == number + 1 and release.by_feed and release.enabled:

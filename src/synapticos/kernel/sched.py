@@ -120,7 +120,7 @@ def take_posted(kernel: Kernel) -> None:
         queued = job.state == JobState.QUEUED
         hal.critical_exit(kernel.board, state)
         if DEADLINES != 0:
-            begin_deadline(kernel, slot)
+            begin_deadline(kernel, slot, id)
         if MAX_JOBS > FEW_JOBS and queued:
             put_in(kernel.board, kernel.queues, kernel.jobs, slot, id)
         if HOST_STAGES != 0 and job.state == JobState.WAITING and job.host == HostWork.DONE:
@@ -513,7 +513,7 @@ def infer_reclaim(kernel: Kernel, keep_ms: u32) -> u32:
     for i in range(MAX_JOBS):
         job = kernel.jobs[i]
         state = hal.critical_enter(kernel.board)
-        time = kernel.clock.ticks + wrap(u32, now - kernel.clock.last)
+        time = kernel.clock.at(now)
         if job_finished(job) and job.announced and time - min(time, job.began) > span:
             reclaim_slot(kernel, job, i)
             count += 1
