@@ -285,3 +285,12 @@ app.job(app.pipeline("p", source).model(sine).stage(half))
 """
     )
     assert "app.py:7: TypeError: " in refusal(syn, "run", tmp_path / "app.py")
+
+
+def test_a_run_says_what_was_late_or_dropped():
+    from synapticos.cli.run import losses
+
+    good = {"released": 9, "misses": 0, "dropped": 0}
+    assert losses({}) == losses({"jobs": {"a": good}}) == []
+    bad = {"released": 1402, "misses": 9, "dropped": 182}
+    assert losses({"jobs": {"a": good, "worn": bad}}) == ["worn: 9 missed their deadline, 182 dropped, of 1,402 released"]

@@ -73,16 +73,29 @@ def command(
     if report.console:
         note(report.console.rstrip("\n"))
     for result in report.results:
-        print(f"{result.pipeline} {result.frame}: {_text(result.arrays)}".replace(": \n", ":\n"))
+        text = _text(result.arrays) if result.arrays or not result.missed else "no result: not done by its deadline"
+        print(f"{result.pipeline} {result.frame}: {text}".replace(": \n", ":\n"))
     for failure in report.failures:
         print(f"{failure.pipeline} {failure.frame}: failed: {failure}")
     if times:
         show_times(report)
+    for line in losses(report.counts):
+        note(line)
     count = len(report.results)
     note(f"{report.where}: {count} result{'' if count == 1 else 's'}, digest {report.digest}")
     if draw is not None:
         note(f"wrote {draw}")
     return 1 if report.failures else 0
+
+
+def losses(counts: dict[str, dict[str, dict[str, int]]]) -> list[str]:
+    """A line for each job that the kernel began of which some were late or dropped; none if all went well."""
+    lines = []
+    for name, job in counts.get("jobs", {}).items():
+        told = [f"{job[key]:,} {text}" for key, text in (("misses", "missed their deadline"), ("dropped", "dropped")) if job.get(key)]
+        if told:
+            lines.append(f"{name}: {', '.join(told)}, of {job['released']:,} released")
+    return lines
 
 
 def show_times(report: Any) -> None:
