@@ -1,7 +1,7 @@
 /* A guarded call: code that may not do more than its own work, without privilege, behind the MPU.
 
-   It writes its stack, its block and the pieces that were opened for it, and reads those, constants and code. Anything
-   else faults; the handler of the fault, or the system timer when the time is up, makes the processor go on behind the
+   It writes the stack up to its block's end (what is kept there for the way back too) and the pieces that were opened for
+   it, and reads those, constants and code. Anything else faults; the handler of the fault, or the system timer when the time is up, makes the processor go on behind the
    call, with the stack and the registers that the kernel had before it. Interrupts run in between as ever: they are
    privileged, and see all memory. Compiled into firmware with GUARD only. */
 #include "chip.h"
