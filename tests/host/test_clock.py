@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 import wave
 from pathlib import Path
 
@@ -178,3 +179,41 @@ def test_live_unknown_names_are_refused(sound):
             rt.push("ear", np.zeros(4, np.int16))
         with pytest.raises(UserError, match="the array is float64"):
             rt.push("mic", np.zeros(4))
+
+
+def test_results_are_told_once_while_others_run_the_kernel(tmp_path):
+    """Two threads run jobs of their own beside the one that runs by the clock: nobody's result or slot is lost."""
+    app = syn.App("crowd")
+    network = app.model(SINE, outputs=("y",))
+    told: list[int] = []
+    ticks = app.frames("mic", (1, 1), "int8", every=1 * syn.ms)
+    asked = app.pipeline("asked", app.frames("zeros", (1, 1), "int8")).model(network)
+    heard = app.pipeline("heard", ticks).model(network)
+    app.job(heard, on=ticks, deadline=5 * syn.ms, priority=syn.REALTIME, queue="oldest", depth=4)
+    app.job(asked)
+    zero = np.zeros((1, 1), np.int8)
+    ending = threading.Event()
+    with syn.Runtime(app) as rt:
+        rt.on("heard", lambda done: told.append(done.release_us))
+        rt.start()
+
+        def ask() -> None:
+            while not ending.is_set():
+                rt.run("asked", zero, timeout=20)
+
+        askers = [threading.Thread(target=ask) for _ in range(2)]
+        for one in askers:
+            one.start()
+        for _ in range(400):
+            rt.push("mic", zero)
+            time.sleep(0.0005)
+        ending.set()
+        for one in askers:
+            one.join()
+        until = time.monotonic() + 20
+        while time.monotonic() < until and len(told) < rt.counters()["jobs"]["heard"]["started"]:
+            time.sleep(0.01)
+        counts = rt.counters()["jobs"]["heard"]
+        assert counts["started"] > 0 and len(told) == counts["started"]
+        assert told == sorted(told)
+        assert all(int(job.state) == 0 for job in rt.kernel.jobs)

@@ -23,7 +23,7 @@ from synapticos.app.program import (
 from synapticos.kernel import hal
 from synapticos.kernel.capacity import FEEDS, MAX_JOBS, RELEASES
 from synapticos.kernel.divide import divide
-from synapticos.kernel.due import due_ticks, kernel_rest, releases_start, since_start
+from synapticos.kernel.due import due_ticks, ended_job, kernel_rest, releases_start, since_start
 from synapticos.kernel.feed import source_push_at
 from synapticos.kernel.job import NEVER
 from synapticos.kernel.kernel import Kernel
@@ -128,8 +128,6 @@ class Run:
     pushed: Shaped[Array[u32], FEEDS]
     plan: Shaped[Array[FeedPlan], FEEDS]
     feeds: u32
-    seen: Shaped[Array[u32], RELEASES]  # the last job of each that was noticed
-    open: Shaped[Array[u32], RELEASES]  # one whose result is not written yet; 0: none
     ends: Shaped[Array[u32], RELEASES]  # of each file, bytes
     traced: u32  # bytes of the file `trace`
 
@@ -267,18 +265,14 @@ def write_result(kernel: Kernel, run: Run, number: u32, job: u32, status: Status
 def take_results(kernel: Kernel, run: Run) -> bool:
     """Write the results of the jobs that have ended, and let their slots go. False if that failed."""
     for i in range(RELEASES):
-        release = kernel.releases.items[i]
-        if release.collect and release.last != run.seen[i]:
-            run.seen[i] = release.last
-            run.open[i] = release.last
-        if run.open[i] != 0:
-            over, status = outcome(kernel, run.open[i])
-            if over:
-                good = write_result(kernel, run, i, run.open[i], status)
-                ignore(infer_detach(kernel, run.open[i]))
-                run.open[i] = 0
-                if not good:
-                    return False
+        job = ended_job(kernel, i)
+        while job != 0:
+            _, status = outcome(kernel, job)
+            good = write_result(kernel, run, i, job, status)
+            ignore(infer_detach(kernel, job))
+            if not good:
+                return False
+            job = ended_job(kernel, i)
     return True
 
 

@@ -57,7 +57,10 @@ HOST_ROOTS: list[Any] = [
 ]
 
 
-CLOCK_ROOTS: list[Any] = [due.releases_start, due.kernel_due, due.kernel_rest, due.job_enable, feed.source_push, sched.infer_read]
+CLOCK_ROOTS: list[Any] = [
+    *(due.releases_start, due.kernel_due, due.kernel_rest, due.ended_job, due.job_enable),
+    *(feed.source_push, sched.infer_read),
+]
 
 
 @dataclass

@@ -24,6 +24,7 @@ from synapticos.app.spec import DTYPES
 from synapticos.errors import KernelError, UserError
 from synapticos.host.blame import Failure
 from synapticos.kernel import due, feed, sched
+from synapticos.kernel.job import JobState
 from synapticos.kernel.sched import Poll
 from synapticos.kernel.status import Status
 from synapticos.kernel.tensor import Tensor
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from synapticos.host.runtime import Runtime
 
 NEVER = (1 << 64) - 1
+FINISHED = (JobState.DONE, JobState.ERROR, JobState.CANCELLED)
 JOB_COUNTS = ("released", "started", "dropped", "coalesced", "starved", "late", "surplus", "delay_us")
 FEED_COUNTS = ("entries", "lost", "gaps")
 
@@ -63,8 +65,7 @@ class Live:
         self.callbacks: dict[str, list[Callable[[Done], Any]]] = {}
         self.errors: dict[str, list[Exception]] = {}
         self._feeds = {one.source.name: one for one in runtime.image.feeds}
-        self._seen = [0] * len(runtime.image.jobs)
-        self._open = [0] * len(runtime.image.jobs)
+        self._ended = 0
         self._thread: threading.Thread | None = None
         self._ending = False
         self._counts: dict[str, dict[str, dict[str, int]]] = {}  # as the runtime was closed
@@ -75,7 +76,7 @@ class Live:
         """Releases begin now; by the clock for `span_us` microseconds, or for good."""
         for i, job in enumerate(self.runtime.image.jobs):
             self.kernel.releases.items[i].collect = job.pipeline.ends_in_feed is None
-        with self.runtime._calls:
+        with self.runtime._turn(), self.runtime._calls:
             self.e(due.releases_start, self.kernel, span_us)
         self.origin = int(self.kernel.releases.origin_us)
 
@@ -151,26 +152,31 @@ class Live:
 
     def take(self) -> list[Done]:
         """The jobs that have ended since the last time, each once."""
+        stats = self.kernel.stats
+        ended = int(stats.done) + int(stats.errors) + int(stats.cancelled)
+        if ended == self._ended:
+            return []
         found = []
         for i, job in enumerate(self.runtime.image.jobs):
-            release = self.kernel.releases.items[i]
-            if not release.collect:
+            if not self.kernel.releases.items[i].collect:
                 continue
-            if release.last != self._seen[i]:
-                self._seen[i] = self._open[i] = int(release.last)
-            if self._open[i]:
-                done = self._look(job, self._open[i])
-                if done is not None:
-                    self._open[i] = 0
-                    found.append(done)
+            number = self._next(i)
+            while number:
+                found.append(self._look(job, number))
+                number = self._next(i)
+        # One that another thread ends at this moment is not told yet: the next look finds it.
+        if not any(job.collector and job.state in FINISHED for job in self.kernel.jobs):
+            self._ended = ended
         return found
 
-    def _look(self, job: JobDecl, number: int) -> Done | None:
+    def _next(self, i: int) -> int:
+        with self.runtime._calls:
+            return int(self.e(due.ended_job, self.kernel, i))
+
+    def _look(self, job: JobDecl, number: int) -> Done:
         e, runtime = self.e, self.runtime
         with runtime._calls:
-            over, code = e(sched.outcome, self.kernel, number)
-            if not over:
-                return None
+            _, code = e(sched.outcome, self.kernel, number)
             status = Status(int(code))
             slot = next(s for s in (self.kernel.jobs[i] for i in range(len(self.kernel.jobs))) if s.id == number)
             done = Done(job, status, [], self._since(int(slot.release)), self._since(int(self.kernel.clock.ticks)), int(slot.user), bool(slot.missed))

@@ -12,7 +12,7 @@ from synapticos.kernel.bits import bit, lowest_bit
 from synapticos.kernel.capacity import DEADLINES, FEED_ENTRIES, FEEDS, MAX_JOBS, MAX_WAITING, OFFLOAD, RELEASES
 from synapticos.kernel.clock import MICROSECONDS
 from synapticos.kernel.divide import divide
-from synapticos.kernel.job import NEVER, Job, JobParams, JobState
+from synapticos.kernel.job import NEVER, Job, JobParams, JobState, job_finished
 from synapticos.kernel.kernel import Kernel
 from synapticos.kernel.offload import npu_due
 from synapticos.kernel.pipeline import PipelineState
@@ -73,6 +73,33 @@ def kernel_rest(kernel: Kernel) -> None:
     left = min(due - time, HALF_RANGE)
     hal.wake_at(kernel.board, wrap(u32, u64(now) + left))
     hal.idle(kernel.board)
+
+
+@fn
+def kernel_rest(kernel: Kernel) -> None:
+    """Sleep until the kernel has something to do by the clock, or an interrupt or a `wake` comes; for a loop around poll."""
+    idle, ticks = rest_until(kernel)
+    if idle:
+        rest_at(kernel, ticks)
+
+
+@fn
+def ended_job(kernel: Kernel, number: u32) -> u32:
+    """The id of the oldest job of release `number` that has ended and whose result waits for its reader, or 0.
+
+    The reader looks at it and lets it go by `infer_detach`.
+    """
+    id: u32 = 0
+    sequence: u32 = 0
+    state = hal.critical_enter(kernel.board)
+    for i in range(MAX_JOBS):
+        job = kernel.jobs[i]
+        if job.collector == number + 1 and job_finished(job) and job.announced:
+            if id == 0 or wrap(u32, job.sequence - sequence) > 0x7FFFFFFF:
+                id = job.id
+                sequence = job.sequence
+    hal.critical_exit(kernel.board, state)
+    return id
 
 
 @fn
@@ -323,6 +350,8 @@ def start_waiting(kernel: Kernel, number: u32) -> None:
             job.releaser = u8(number + 1)
             job.entry = waiting.entry
             job.detached = not release.collect
+            if release.collect:
+                job.collector = u8(number + 1)
             if STAGE_INPUTS > 1 and release.parent != 0:
                 give_box(kernel, release, job, place)
             release.job = id

@@ -153,7 +153,8 @@ class Job:
     entry: u8  # of that release's feed, + 1: its input; 0: none
     faulted: bool  # a stage or layer of it did not return: x[0] holds its Fault
     expired: bool  # its late policy ends it
-    reserved: Shaped[Array[u8], 2]
+    collector: u8  # release + 1 whose reader takes its result; 0: none does
+    reserved: u8
     before: u8  # in its queue, slot + 1; 0: none
     behind: u8
     stage: u8
@@ -193,6 +194,7 @@ def job_clear(job: Job) -> None:
     if RELEASES != 0:
         job.releaser = 0
         job.entry = 0
+        job.collector = 0
     if GUARD != 0:
         job.faulted = False
     if LATE_POLICIES != 0:
