@@ -76,14 +76,6 @@ def kernel_rest(kernel: Kernel) -> None:
 
 
 @fn
-def kernel_rest(kernel: Kernel) -> None:
-    """Sleep until the kernel has something to do by the clock, or an interrupt or a `wake` comes; for a loop around poll."""
-    idle, ticks = rest_until(kernel)
-    if idle:
-        rest_at(kernel, ticks)
-
-
-@fn
 def ended_job(kernel: Kernel, number: u32) -> u32:
     """The id of the oldest job of release `number` that has ended and whose result waits for its reader, or 0.
 
