@@ -75,7 +75,9 @@ def read_nodes(elf: bytes) -> dict[str, Node]:
     code_at: set[int] = set()
     for s in symbols.iter_symbols():
         if s["st_info"]["type"] == "STT_FUNC" and s["st_size"]:
-            functions.setdefault(s["st_value"] & ~1, (s.name, s["st_size"]))
+            weak = s["st_info"]["bind"] == "STB_WEAK"  # of two names for one place its own counts
+            if not weak or s["st_value"] & ~1 not in functions:
+                functions[s["st_value"] & ~1] = s.name, s["st_size"]
         if s.name.startswith("$d"):
             data_at.add(s["st_value"])
         if s.name.startswith("$t"):

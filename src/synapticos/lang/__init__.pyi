@@ -72,7 +72,7 @@ def static(type: type[_T], count: int, *, align: int = 0, section: str = "") -> 
 @overload
 def fn(python: _F, /) -> _F: ...
 @overload
-def fn(*, pure: bool = False, inline: bool | None = None, disjoint: bool = False) -> Callable[[_F], _F]:
+def fn(*, pure: bool = False, inline: bool | None = None, disjoint: bool = False, nan: bool = False) -> Callable[[_F], _F]:
     """Kernel-Python from here on. `pure`: writes nothing but its own locals, so calls to it may stand anywhere."""
 
 def intrinsic(code: str, *, when: str = "defined(__ARM_FEATURE_DSP)") -> Callable[[_F], _F]:

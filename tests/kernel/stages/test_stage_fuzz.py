@@ -25,7 +25,7 @@ GOOD = {
     "scale": dict(w=3, h=2, coordinates=1, fit=2), "map_boxes": dict(scale_x=3e38, scale_y=-2, offset_x=-3e38, width=9, height=1),
     "colour": dict(source=1), "normalize_quantize": dict(channels=3, mean=[1e30, 2, 3, 4], std=[1e-40, 1, -2, 3], scale=1e-40, zero_point=7),
     "features": dict(published(8000, 8, 3, 2), hop=3, placing=3), "stream_features": dict(features=pack(FeatureConfig, **published(8000, 8, 3, 2)), rows=2), "suppress": dict(max_boxes=5, method=2, sigma=1e-40, any_class=1),
-    "micro_features": dict(rate=2000, window_ms=4, step_ms=2, filters=3, low_hz=100, high_hz=900, rows=2),
+    "crop": dict(w=3, h=2, coordinates=1, fit=2), "micro_features": dict(rate=2000, window_ms=4, step_ms=2, filters=3, low_hz=100, high_hz=900, rows=2),
 }  # fmt: skip
 
 

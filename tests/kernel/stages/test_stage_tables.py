@@ -36,7 +36,7 @@ def room(e, kind, array, config=None, **declared):
 
 
 def test_numbers_names_and_constants_agree():
-    assert STAGE_NAMES == list(KINDS) == "resize normalize quantize dequantize softmax argmax top_k nms fit mfcc scale map_boxes colour normalize_quantize features suppress stream_features micro_features".split()
+    assert STAGE_NAMES == list(KINDS) == "resize normalize quantize dequantize softmax argmax top_k nms fit mfcc scale map_boxes colour normalize_quantize features suppress stream_features micro_features crop".split()
     for name, number in KINDS.items():
         assert getattr(tables, f"KIND_{name.upper()}") == number
 
