@@ -162,3 +162,16 @@ def shared_models() -> Path:
     if not (folder / "hello_world_int8.tflite").exists():
         pytest.skip(f"no models at {folder} (SYNAPTICOS_MODELS)")
     return folder
+
+
+@pytest.fixture
+def syn(capfd: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """Run a command in this process: status, stdout, stderr."""
+    from synapticos.cli import invoke
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        status = invoke([str(a) for a in arguments])
+        got = capfd.readouterr()
+        return status, got.out, got.err
+
+    return run

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from synapticos import toolchain
-from synapticos.cli import invoke
 
 TESTS = Path(__file__).parents[1]
 THREE = TESTS / "analysis" / "three_jobs.py"
@@ -15,16 +14,6 @@ HELLO = TESTS.parent / "examples" / "hello_world" / "app.py"
 pytestmark = pytest.mark.skipif(
     not toolchain.find_all("cortex-m33") or not toolchain.find_all("host"), reason="needs compilers for Cortex-M and for this machine"
 )
-
-
-@pytest.fixture
-def syn(capfd):
-    def run(*arguments):
-        status = invoke([str(a) for a in arguments])
-        got = capfd.readouterr()
-        return status, got.out, got.err
-
-    return run
 
 
 def test_jobs_in_time_end_with_0_and_the_page_says_why(syn):

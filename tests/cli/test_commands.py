@@ -12,22 +12,9 @@ from pathlib import Path
 import pytest
 from synapticos import toolchain
 from synapticos.boards import qemu
-from synapticos.cli import invoke
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 HELLO = EXAMPLES / "hello_world"
-
-
-@pytest.fixture
-def syn(capfd):
-    """Run a command in this process: status, stdout, stderr."""
-
-    def run(*arguments):
-        status = invoke([str(a) for a in arguments])
-        got = capfd.readouterr()
-        return status, got.out, got.err
-
-    return run
 
 
 def refusal(syn, *arguments):

@@ -8,22 +8,11 @@ import numpy as np
 import pytest
 from make_test_model import Layers
 from synapticos import toolchain
-from synapticos.cli import invoke
 from synapticos.model.verify import Reference
 from tflite_writer import Writer
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 EVERY = DATA / "every_layer.tflite"
-
-
-@pytest.fixture
-def syn(capfd):
-    def run(*arguments):
-        status = invoke([str(a) for a in arguments])
-        got = capfd.readouterr()
-        return status, got.out, got.err
-
-    return run
 
 
 needs_reference = pytest.mark.skipif(Reference.missing() is not None, reason=str(Reference.missing()))

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from synapticos import toolchain
 from synapticos.analysis.tasks import MS, US, Step, Task, TaskSet
-from synapticos.cli import invoke
 
 SINE = Path(__file__).parents[2] / "examples" / "hello_world" / "sine.tflite"
 APP = """
@@ -19,18 +18,6 @@ wave = app.pipeline("wave", angles).model(app.model("sine.tflite")).dequantize()
 app.job(wave, on=angles, priority=syn.REALTIME, deadline=DEADLINE, jitter=500)
 """
 pytestmark = pytest.mark.skipif(not toolchain.find_all("host"), reason="no compiler for this machine")
-
-
-@pytest.fixture
-def syn(capfd):
-    """Run a command in this process: status, stdout, stderr."""
-
-    def run(*arguments):
-        status = invoke([str(a) for a in arguments])
-        got = capfd.readouterr()
-        return status, got.out, got.err
-
-    return run
 
 
 @pytest.fixture

@@ -6,22 +6,11 @@ from pathlib import Path
 import pytest
 from make_test_model import VALID, Layers
 from synapticos import toolchain
-from synapticos.cli import invoke
 from synapticos.model.verify import Reference
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 EVERY = DATA / "every_layer.tflite"
 SINE = DATA.parents[1] / "examples" / "hello_world" / "sine.tflite"
-
-
-@pytest.fixture
-def syn(capfd):
-    def run(*arguments):
-        status = invoke([str(a) for a in arguments])
-        got = capfd.readouterr()
-        return status, got.out, got.err
-
-    return run
 
 
 needs_all = pytest.mark.skipif(

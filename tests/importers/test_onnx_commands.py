@@ -5,7 +5,6 @@ import json
 import pytest
 
 from synapticos import toolchain
-from synapticos.cli import invoke
 
 pytest.importorskip("onnx", reason="no onnx package for this Python or machine")
 pytest.importorskip("onnxruntime", reason="no onnxruntime for this Python or machine")
@@ -17,16 +16,6 @@ def path(tmp_path_factory):
     path = tmp_path_factory.mktemp("onnx") / "dense.onnx"
     path.write_bytes(dense())
     return path
-
-
-@pytest.fixture
-def syn(capfd):
-    def run(*arguments):
-        status = invoke([str(a) for a in arguments])
-        got = capfd.readouterr()
-        return status, got.out, got.err
-
-    return run
 
 
 def test_info_shows_its_layers(syn, path):

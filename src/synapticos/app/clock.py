@@ -7,23 +7,19 @@ drivers feed the sources, and results are left to the app's sinks.
 """
 
 from synapticos.app.program import (
-    ARENA,
-    ARENA_BYTES,
-    ARENA_SCRATCH,
-    CONTAINERS,
     INPUT_BYTES,
     INPUTS,
     KERNEL,
-    TABLES,
-    app_start,
     file_name,
+    program_end,
+    program_start,
     put,
     write_frame,
 )
 from synapticos.kernel import hal
 from synapticos.kernel.capacity import FEEDS, MAX_JOBS, RELEASES
 from synapticos.kernel.divide import divide
-from synapticos.kernel.due import due_ticks, ended_job, kernel_rest, releases_start, since_start
+from synapticos.kernel.due import due_ticks, ended_job, kernel_rest, releases_start, rest_until, since_start
 from synapticos.kernel.feed import source_push_at
 from synapticos.kernel.job import NEVER
 from synapticos.kernel.kernel import Kernel
@@ -35,7 +31,6 @@ from synapticos.lang import (
     Ptr,
     Shaped,
     check,
-    console,
     fn,
     i32,
     ignore,
@@ -54,7 +49,6 @@ from synapticos.lang import (
 )
 
 PLAN_MAGIC: Final[u32] = 0x314E4C50  # "PLN1"
-HALF_RANGE: Final[u64] = 0x7FFFFFFF  # of the board's counter
 TRACE = param(u32, 0, max=1)  # write down each step
 
 
@@ -321,12 +315,7 @@ def rest(kernel: Kernel, run: Run) -> bool:
     due = due_ticks(kernel)
     if min(next, due) == NEVER:
         return kernel.unfinished != 0
-    now = hal.ticks(0)
-    kernel.clock.update(now)
-    if min(next, due) > kernel.clock.ticks:
-        left = min(min(next, due) - kernel.clock.ticks, HALF_RANGE)
-        hal.wake_at(0, wrap(u32, u64(now) + left))
-        hal.idle(0)
+    rest_until(kernel, min(next, due))
     return True
 
 
@@ -402,19 +391,11 @@ def run_clock(kernel: Kernel, run: Run) -> Status:
 @fn
 def run_all_by_clock(kernel: Kernel, run: Run) -> i32:
     """The whole program, in a kernel of its own: its exit code."""
-    status = app_start(kernel, 0, ARENA, ARENA_BYTES, ARENA_SCRATCH, TABLES, len(TABLES), CONTAINERS, len(CONTAINERS))
-    if status != Status.OK:
-        console.print(f"the app does not start: {status}")
+    started = program_start(kernel)
+    if not started:
         return 1
     status = run_clock(kernel, run)
-    if status != Status.OK:
-        console.print(f"stopped: {status}")
-        return 1
-    used: u32 = 0
-    for frame in kernel.frames:
-        used += frame.used
-    console.print(f"frames: {used} bytes used of an arena of {ARENA_BYTES}")
-    return 0
+    return program_end(kernel, status)
 
 
 @fn

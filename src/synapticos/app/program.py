@@ -237,14 +237,17 @@ def run_app(kernel: Kernel) -> Status:
 
 
 @fn
-def run_all(kernel: Kernel) -> i32:
-    """The whole program, in a kernel of its own: its exit code."""
+def program_start(kernel: Kernel) -> bool:
+    """Boot a program's kernel over its own memory and tables. False, and the console says why, if it does not start."""
     status = app_start(kernel, 0, ARENA, ARENA_BYTES, ARENA_SCRATCH, TABLES, len(TABLES), CONTAINERS, len(CONTAINERS))
     if status != Status.OK:
         console.print(f"the app does not start: {status}")
-        return 1
-    kernel.profile.trace = True
-    status = run_app(kernel)
+    return status == Status.OK
+
+
+@fn
+def program_end(kernel: Kernel, status: Status) -> i32:
+    """What a program says at its end: its exit code."""
     if status != Status.OK:
         console.print(f"stopped: {status}")
         return 1
@@ -253,6 +256,17 @@ def run_all(kernel: Kernel) -> i32:
         used += frame.used
     console.print(f"frames: {used} bytes used of an arena of {ARENA_BYTES}")
     return 0
+
+
+@fn
+def run_all(kernel: Kernel) -> i32:
+    """The whole program, in a kernel of its own: its exit code."""
+    started = program_start(kernel)
+    if not started:
+        return 1
+    kernel.profile.trace = True
+    status = run_app(kernel)
+    return program_end(kernel, status)
 
 
 @fn

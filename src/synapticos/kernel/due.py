@@ -63,11 +63,17 @@ def kernel_due(kernel: Kernel) -> u64:
 @fn
 def kernel_rest(kernel: Kernel) -> None:
     """Sleep until the kernel has something to do by the clock, or an interrupt or a `wake` comes; for a loop around poll."""
+    due = due_ticks(kernel)
+    rest_until(kernel, due)
+
+
+@fn
+def rest_until(kernel: Kernel, due: u64) -> None:
+    """Sleep until `due`, in ticks since boot (NEVER: as long as may be), or an interrupt or a `wake` comes."""
     # The clock is poll's, which may be another thread's and just now; the worst that can be read then is a time too late.
     last = kernel.clock.last
     now = hal.ticks(kernel.board)
     time = kernel.clock.ticks + wrap(u32, now - last)
-    due = due_ticks(kernel)
     if due <= time:
         return
     left = min(due - time, HALF_RANGE)

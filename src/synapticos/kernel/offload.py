@@ -32,7 +32,7 @@ from synapticos.kernel.backend import (
     LOADING, BringFn, Caps, FinishFn, LimitFn, LookFn, NpuState, NpuWork, ResetFn, StartFn, StepRows,
 )  # fmt: skip
 from synapticos.kernel.capacity import LATE_POLICIES, OFFLOAD, PROFILING
-from synapticos.kernel.clock import MICROSECONDS
+from synapticos.kernel.clock import MICROSECONDS, NEVER
 from synapticos.kernel.container import ModelMemory
 from synapticos.kernel.divide import divide
 from synapticos.kernel.job import HostWork, Job, JobState, Late
@@ -310,5 +310,5 @@ def npu_due(kernel: Kernel) -> u64:
     """Ticks since boot at which `poll` gives up the work in progress; the largest u64 if nothing is, or it has no limit."""
     npu = kernel.npu
     if OFFLOAD == 0 or npu.work == NpuWork.NOTHING or npu.limit == 0:
-        return 0xFFFFFFFFFFFFFFFF
+        return NEVER
     return npu.since + npu.limit + 1
