@@ -95,7 +95,7 @@ def beside(task: Task) -> tuple[list[int], list[tuple[int, int, list[int]]], lis
     if not away:
         return [], [(1, 0, [step.ns]) for step in steps], []
     if away[0] == 0 or away[-1] + 1 == len(steps) or any(b - a != 2 for a, b in zip(away, away[1:], strict=False)):
-        raise UserError(f'task "{task.name}": one step of the processor is to come before, between and after those of the accelerator')
+        raise UserError(f'task "{task.name}": one step of the processor is to come before, between and after those of the accelerator (npu)')
     before, after = away[0] - 1, away[-1] + 2
     if before + 1 + len(steps) - after > MOST["MAX_PIPELINE_STAGES"]:
         raise UserError(f'task "{task.name}": has more steps around those of the accelerator than are played')
