@@ -126,6 +126,17 @@ def test_switched_off_and_on_it_keeps_its_grid(w):
     assert w("job_enable", 2, True) == Status.NOENT
 
 
+def test_nobody_starts_releases_beside_a_poll(w):
+    w.released(dict(period_us=100))
+    w.at(250)
+    before = bytes(w.kernel)
+    w.kernel.inside = 1
+    assert w("releases_start", 0) == Status.BUSY
+    w.kernel.inside = 0
+    assert bytes(w.kernel) == before and w.due() == 0
+    assert w("releases_start", 0) == Status.OK and w.due() == 250
+
+
 def test_what_waits_is_dropped_when_it_is_switched_off(w):
     w.released(dict(period_us=100, pre=(PASS,) * 3))
     w.at(0)

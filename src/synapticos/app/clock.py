@@ -364,7 +364,7 @@ def run_clock(kernel: Kernel, run: Run) -> Status:
     for i in range(RELEASES):
         release = kernel.releases.items[i]
         release.collect = kernel.pipelines.items[release.pipeline].feed == 0
-    releases_start(kernel, span)
+    check(releases_start(kernel, span))
     for i in range(run.feeds):
         aim_feed(kernel, run, i)
     going = True

@@ -13,7 +13,7 @@ from synapticos.kernel.capacity import DEADLINES, FEED_ENTRIES, FEEDS, MAX_JOBS,
 from synapticos.kernel.clock import MICROSECONDS
 from synapticos.kernel.divide import divide
 from synapticos.kernel.job import NEVER, Job, JobParams, JobState, job_finished
-from synapticos.kernel.kernel import Kernel
+from synapticos.kernel.kernel import Inside, Kernel
 from synapticos.kernel.offload import npu_due
 from synapticos.kernel.pipeline import PipelineState
 from synapticos.kernel.queue import add_release, drop_entry, drop_first
@@ -101,11 +101,19 @@ def ended_job(kernel: Kernel, number: u32) -> u32:
 
 
 @fn
-def releases_start(kernel: Kernel, span_us: u64) -> None:
+def releases_start(kernel: Kernel, span_us: u64) -> Status:
     """Phases count from now, and for `span_us` microseconds releases come by the clock (0: for good).
 
-    Boot has done so once; nothing that waits or runs is touched.
+    Boot has done so once; nothing that waits or runs is touched. Returns OK; BUSY, and nothing has changed, while somebody
+    polls: from a stage, a callback or beside another thread.
     """
+    state = hal.critical_enter(kernel.board)
+    busy = kernel.inside != Inside.NOTHING
+    if not busy:
+        kernel.inside = Inside.STEP
+    hal.critical_exit(kernel.board, state)
+    if busy:
+        return Status.BUSY
     now = hal.ticks(kernel.board)
     kernel.clock.update(now)
     releases = kernel.releases
@@ -117,6 +125,10 @@ def releases_start(kernel: Kernel, span_us: u64) -> None:
     for i in range(min(releases.count, RELEASES)):
         aim(kernel, releases.items[i])
     find_due(kernel)
+    state = hal.critical_enter(kernel.board)
+    kernel.inside = Inside.NOTHING
+    hal.critical_exit(kernel.board, state)
+    return Status.OK
 
 
 @fn

@@ -119,7 +119,11 @@ def kernel_boot(kernel: Kernel, board: u32) -> None:
 
 @fn
 def kernel_time(kernel: Kernel) -> u64:
-    """Microseconds since boot. Thread mode only."""
+    """Microseconds since boot, if the last poll was less than a whole turn of the board's counter ago. Changes nothing.
+
+    By the thread that polls, in its stages and callbacks too, or while nobody polls: anybody else may read the clock in the
+    middle of its update.
+    """
+    last = kernel.clock.last
     now = hal.ticks(kernel.board)
-    kernel.clock.update(now)
-    return kernel.clock.us()
+    return kernel.clock.time(kernel.clock.ticks + wrap(u32, now - last))

@@ -623,7 +623,7 @@ def app_boot(kernel: Kernel) -> Status:
     check(boot_jobs(kernel, header, need))
     check(boot_frames(kernel, header, need))
     if RELEASES != 0:
-        releases_start(kernel, 0)
+        check(releases_start(kernel, 0))
     return Status.OK
 
 
