@@ -199,6 +199,31 @@ def test_a_front_end_runs_once_and_feeds_two(w):
     assert w.users(0) == w.users(1) == [0] * 4
 
 
+def test_an_aborted_front_end_pushes_nothing(w):
+    """Wherever the abort comes: either it is told that it is too late, or nobody ever sees the result."""
+    front = PipelineOf([app_stage(PASS, 64)], job=dict(ON), source=1, feed=2)
+    assert w.boot([front, PipelineOf([model(0)], result=16, job=dict(ON), source=2)], [WINDOW, WINDOW]) == Status.OK
+    told = set()
+    for at in range(24):
+        sections, answers = [], []
+        before = (w.kernel.stats.cancelled, w.kernel.releases.feeds[1].entries)
+
+        def strike(at=at, sections=sections, answers=answers):
+            sections.append(0)
+            if len(sections) == at + 1:
+                answers.append(Status(int(w("infer_abort", w.kernel.releases.items[0].last))))
+
+        w.push(bytes(48))
+        with w.interrupted(strike):
+            w.run()
+        w.run()
+        cancelled, pushed = w.kernel.stats.cancelled - before[0], w.kernel.releases.feeds[1].entries - before[1]
+        assert (cancelled, pushed) == ((1, 0) if Status.OK in answers else (0, 1))
+        told.update(answers)
+    assert told == {Status.OK, Status.ALREADY, Status.NOENT}
+    assert w.users(0) == w.users(1) == [0] * 4
+
+
 def test_what_is_pushed_after_poll_has_read_the_counter_is_new(w):
     assert w.boot([listener(deadline_us=500_000)], [WINDOW]) == Status.OK
     w.advance_us(1_000_000)

@@ -48,6 +48,7 @@ def test_a_running_job_that_misses(w, three, late, steps, status):
     assert misses(w) == ([0, 0, 1], [1, 0, 0, 0])
     assert w("infer_wait", job, 0) == status
     assert w.events() == [(job, 0, int(status), int(status == OK))]
+    assert w("infer_error_at", job) == ((1, 0) if late == ABORT else (0, 0))  # the step that it did not begin
     assert (w.kernel.stats.expired, w.kernel.stats.errors) == ((1, 1) if late == ABORT else (0, 0))
 
 

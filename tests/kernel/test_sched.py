@@ -220,6 +220,14 @@ def test_a_result_can_be_read_piece_by_piece_and_goes_where_the_caller_wants(w):
     assert w("infer_wait", small, 0) == Status.MSGSIZE
 
 
+def test_a_result_that_does_not_fit_is_the_fault_of_the_stage_that_left_it(w):
+    w.hand_model()
+    pipe = w.pipeline(w.model(), (PASS,), (PASS,))
+    job = w.submit(pipe, b"\5" * 48, out=w.keep(w.e.array(u8, 9)))
+    w.run()
+    assert w("infer_wait", job, 0) == Status.MSGSIZE and w("infer_error_at", job) == (2, 0)
+
+
 def test_a_job_that_nobody_will_read_frees_its_slot(w):
     pipe = w.simple()
     jobs = [w.submit(pipe, bytes(48)) for _ in range(4)]

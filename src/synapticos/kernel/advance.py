@@ -39,13 +39,16 @@ def advance(kernel: Kernel, job: Job, slot: u32, before: u32) -> None:
             kernel.profile.add_layer(job.id, layer, spent)
             spent = add_ticks(job.times.stage[number], spent)
         job.times.stage[number] = spent
+    if status == Status.OK:
+        if (HOST_STAGES != 0 or OFFLOAD != 0) and job.host != HostWork.NONE:
+            wait(kernel, job, slot)
+            return
+        if job.stage != pipeline.count:
+            return
+        status = deliver(kernel, job, slot)
     if status != Status.OK:
-        fail(kernel, job, slot, number, status)
-    elif (HOST_STAGES != 0 or OFFLOAD != 0) and job.host != HostWork.NONE:
-        wait(kernel, job, slot)
-    elif job.stage == pipeline.count:
-        delivered = deliver(kernel, job, slot)
-        end_job(kernel, slot, delivered)
+        fail(kernel, job, number, status)
+    end_job(kernel, slot, status)
 
 
 @fn
@@ -65,11 +68,10 @@ def wait(kernel: Kernel, job: Job, slot: u32) -> None:
 
 
 @fn(inline=False)
-def fail(kernel: Kernel, job: Job, slot: u32, stage: u32, status: Status) -> None:
-    """A step of this job ended with an error."""
+def fail(kernel: Kernel, job: Job, stage: u32, status: Status) -> None:
+    """A step of this job ended with an error, or what its last stage left could not be delivered."""
     job.error_at = stage << 16 | (job.step & 0xFFFF)
     log.error(kernel.log, f"job {job.id} ended at stage {stage}: {i32(status)}")
-    end_job(kernel, slot, status)
 
 
 @fn
@@ -78,11 +80,9 @@ def take_host_stage(kernel: Kernel, slot: u32) -> None:
     job = kernel.jobs[slot]
     job.host = HostWork.NONE
     status = job.status
+    stage = u32(job.stage)
     if status == Status.OK:
         status = end_stage(kernel, job, job.x[0])
-        if status != Status.OK and not job.abort:
-            fail(kernel, job, slot, u32(job.stage), status)
-            return
     last = status == Status.OK and job.stage == kernel.pipelines.items[job.pipeline].count
     if last:
         if not job.abort:
@@ -90,6 +90,9 @@ def take_host_stage(kernel: Kernel, slot: u32) -> None:
     elif LATE_POLICIES != 0 and status == Status.OK and job.missed and job.late == Late.ABORT:
         status = Status.TIMEDOUT
         job.expired = True
+        stage = u32(job.stage)  # which it does not begin
+    if status != Status.OK and not job.abort:
+        fail(kernel, job, stage, status)
     if last or job.abort or status != Status.OK:
         end_job(kernel, slot, status)
         return

@@ -105,6 +105,7 @@ def skip(kernel: Kernel, job: Job, slot: u32, id: u32) -> bool:
 def expire(kernel: Kernel, job: Job, slot: u32) -> None:
     """Inside the critical section: from here on nobody but `poll` ends this job, and it does so at once."""
     job.expired = True
+    job.error_at = u32(job.stage) << 16 | (job.step & 0xFFFF)
     job.host = HostWork.NONE
     if job.state == JobState.QUEUED:
         if MAX_JOBS > FEW_JOBS:

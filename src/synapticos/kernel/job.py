@@ -136,7 +136,7 @@ class Job:
     buffer: u32  # bytes of the buffer that x[0] lies in; 0: in none of ours
     used: u32  # bytes of its frame
     mark: u32  # a reset of the arena must not go below
-    error_at: u32  # what ended it: stage << 16 | layer
+    error_at: u32  # what ended it, or what its deadline kept it from: stage << 16 | layer
     frame_bytes: u32  # of the running model; 0: none runs
     state: JobState
     priority: u8
@@ -154,7 +154,7 @@ class Job:
     faulted: bool  # a stage or layer of it did not return: x[0] holds its Fault
     expired: bool  # its late policy ends it
     collector: u8  # release + 1 whose reader takes its result; 0: none does
-    reserved: u8
+    handed: bool  # its result goes, or has gone, to a feed or to those that look at its boxes: nobody aborts it any more
     before: u8  # in its queue, slot + 1; 0: none
     behind: u8
     stage: u8
@@ -195,6 +195,7 @@ def job_clear(job: Job) -> None:
         job.releaser = 0
         job.entry = 0
         job.collector = 0
+        job.handed = False
     if GUARD != 0:
         job.faulted = False
     if LATE_POLICIES != 0:

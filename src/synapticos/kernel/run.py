@@ -516,12 +516,21 @@ def push_result(kernel: Kernel, job: Job) -> Status:
 def deliver(kernel: Kernel, job: Job, slot: u32) -> Status:
     """Move a job's result out of its frame: into the caller's buffer, or its slot's if the app has some.
 
-    Each output begins at a multiple of 16. Returns OK; MSGSIZE if it does not fit, and then nothing has moved.
+    Each output begins at a multiple of 16. Returns OK; MSGSIZE if it does not fit, and then nothing has moved; CANCELED if
+    the job was aborted before others could be given its result.
     """
-    if RELEASES != 0 and kernel.pipelines.items[job.pipeline].cascades:
-        cascade_boxes(kernel, job)
-    if FEEDS != 0 and kernel.pipelines.items[job.pipeline].feed != 0:
-        return push_result(kernel, job)
+    if RELEASES != 0 or FEEDS != 0:
+        pipeline = kernel.pipelines.items[job.pipeline]
+        if pipeline.cascades or pipeline.feed != 0:
+            state = hal.critical_enter(kernel.board)
+            job.handed = not job.abort
+            hal.critical_exit(kernel.board, state)
+            if not job.handed:
+                return Status.CANCELED
+        if RELEASES != 0 and pipeline.cascades:
+            cascade_boxes(kernel, job)
+        if FEEDS != 0 and pipeline.feed != 0:
+            return push_result(kernel, job)
     region: u32 = REGION_ARENA
     at: u32 = 0
     room: u32 = 0

@@ -356,7 +356,7 @@ def infer_cancel(kernel: Kernel, id: u32) -> Status:
 def infer_abort(kernel: Kernel, id: u32) -> Status:
     """Cancel a job in whatever state: a running one ends as CANCELLED before its next step.
 
-    Returns OK; NOENT; ALREADY if it is finished.
+    Returns OK; NOENT; ALREADY if it is finished, or its result goes to other jobs just now.
     """
     status = infer_cancel(kernel, id)
     if status != Status.BUSY:
@@ -366,7 +366,7 @@ def infer_abort(kernel: Kernel, id: u32) -> Status:
     slot = find_slot(kernel, id)
     if slot != MAX_JOBS:
         job = kernel.jobs[slot]
-        if job_finished(job):
+        if job_finished(job) or (RELEASES != 0 and job.handed):
             status = Status.ALREADY
         else:
             status = Status.OK
@@ -470,7 +470,8 @@ def infer_read(kernel: Kernel, id: u32, index: u32, data: Ptr[u8], room: u32) ->
 
 @fn
 def infer_error_at(kernel: Kernel, id: u32) -> tuple[u32, u32]:
-    """Stage and layer that ended a job in ERROR; 0 and 0 for any other."""
+    """Stage and layer that ended a job in ERROR: the one that failed, or left what could not be delivered, or of a job that
+    its deadline ended the one that it did not begin any more. 0 and 0 for any other job."""
     at: u32 = 0
     state = hal.critical_enter(kernel.board)
     slot = find_slot(kernel, id)
