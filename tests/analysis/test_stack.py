@@ -2,8 +2,12 @@
 
 import re
 import subprocess
+from pathlib import Path
 
 import pytest
+import synapticos as syn
+from hypothesis import given
+from hypothesis import strategies as st
 
 from synapticos import boards, toolchain
 from synapticos.analysis import stack
@@ -11,8 +15,10 @@ from synapticos.analysis.stack import Node, read_nodes, worst_stack
 from synapticos.compiler import Program
 from synapticos.emulator import Machine
 from synapticos.errors import UserError
-from synapticos.host.firmware import link_program
+from synapticos.host.firmware import build_firmware, link_program
 from synapticos.lang import *
+
+SINE = Path(__file__).parents[2] / "examples" / "hello_world" / "sine.tflite"
 
 Leaf = Fn[[u32], u32]
 
@@ -139,3 +145,54 @@ def test_frames_and_calls_of_plain_code(tmp_path):
         nodes = read_nodes(elf.read_bytes())
         assert nodes["main"].calls == {"sink"}
         assert 256 <= nodes["main"].frame <= 280
+
+
+@syn.stage
+def small(x: Shaped[Array[i8], 1, 1], out: Shaped[Array[i8], 1, 1]) -> tuple[syn.Status, u32]:
+    out[0, 0] = x[0, 0]
+    return syn.Status.OK, 1
+
+
+@syn.stage
+def larger(x: Shaped[Array[i8], 1, 1], out: Shaped[Array[i8], 1, 1]) -> tuple[syn.Status, u32]:
+    words = local(u32, 99)
+    for i in range(99):
+        words[i] = wrap(u32, u32(i) * 0x01010101)
+    out[0, 0] = i8(words[u32(x[0, 0]) % 99] & 63)
+    return syn.Status.OK, 1
+
+
+@syn.stage
+def largest(x: Shaped[Array[i8], 1, 1], out: Shaped[Array[i8], 1, 1]) -> tuple[syn.Status, u32]:
+    words = local(u32, 270)
+    for i in range(270):
+        words[i] = wrap(u32, u32(i) * 0x01010101)
+    out[0, 0] = i8(words[u32(x[0, 0]) % 270] & 63)
+    return syn.Status.OK, 1
+
+
+@pytest.mark.parametrize("stage", [small, larger, largest])
+@pytest.mark.parametrize("board_name", ["mps2-an521", "lm3s6965evb"])
+def test_the_gap_above_a_guarded_call_and_its_block_are_counted(board_name, stage):
+    """What the paint says: the deepest word that a run, interrupted each millisecond, has written."""
+    app = syn.App("deep", watchdog=5 * syn.ms)
+    model = app.model(SINE, outputs=("y",))
+    app.job(app.pipeline("wave", app.frames("x", (1, 1), "int8")).stage(stage).model(model))
+    built = build_firmware(app, board_name)
+    assert {"(gap)", "(block)"} <= {name for name, _ in built.stack.path}
+    machine = Machine(built.elf, built.board, files={"in0": bytes(64)})
+    assert machine.run().code == 0
+    at = machine.image.symbols
+    bottom, top = at["board_stack_bottom"], at["board_stack_top"]
+    words = memoryview(machine.cpu.read(bottom, top - bottom)).cast("I")
+    used = top - bottom - 4 * next(i for i, word in enumerate(words) if word != 0x57AC57AC)
+    assert used <= built.stack.bytes <= used + 400, (used, str(built.stack))
+
+
+@given(st.integers(0, 1000), st.integers(0, 1000), st.sampled_from([1024, 1536, 4096, 8192]))
+def test_a_deeper_call_has_no_higher_line(words, more, size):
+    bottom = 0x20000000
+    for grain in (0, 32):
+        pointers = [bottom + max(size - 8 * depth, 0) for depth in (words, words + more)]
+        lines = [p - stack._gap(bottom, p, grain) for p in pointers]
+        assert lines[0] >= lines[1] >= bottom and all(line % 32 == 0 for line in lines)

@@ -51,9 +51,9 @@ static uint32_t counts[4];
 static uint32_t call(const char *name, void (*work)(uint8_t *), uint32_t at, uint32_t limit) {
     block b = {at, 0, {0}};
     uint32_t fault[FAULT_WORDS] = {0};
-    hal_guard_open(0, input, 4096, false);
     if (work == near) hal_guard_open(0, mine + 256, 64, true);
     else hal_guard_open(0, mine, 4096, true);
+    hal_guard_open(0, input, 4096, false);
     uint32_t kind = hal_guard_run(0, work, (uint8_t *)&b, sizeof b, limit, fault);
     counts[kind]++;
     if (name != 0) {

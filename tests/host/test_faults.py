@@ -15,7 +15,7 @@ from synapticos.errors import KernelError
 from synapticos.host.execute import run_on_board, run_on_host
 from synapticos.host.firmware import build_firmware
 from synapticos.kernel.status import Status
-from synapticos.lang import Array, Shaped, i8, u32
+from synapticos.lang import Array, Shaped, i8, i32, local, u32, wrap
 
 SINE = Path(__file__).parents[2] / "examples" / "hello_world" / "sine.tflite"
 WILD, DIVIDE, SPIN, LONG, REFUSE = 101, 102, 103, 104, 105
@@ -39,6 +39,19 @@ def fragile(angle: Shaped[Array[i8], 1, 1], out: Shaped[Array[i8], 1, 1]) -> tup
         return syn.Status.OK, 1000
     if mode == REFUSE:
         return syn.Status.IO, 0
+    return syn.Status.OK, 1
+
+
+@syn.stage
+def overrunning(much: Shaped[Array[i8], 1, 1], out: Shaped[Array[i8], 1, 1]) -> tuple[syn.Status, u32]:
+    """Writes four words for each of `much` past the end of an array on its stack, or past its start if that is negative."""
+    words = local(u32, 6)
+    n = i32(much[0, 0]) * 4
+    for i in range(n):
+        words[i] = wrap(u32, u32(i) * 2654435761)  # UP
+    for i in range(-n):
+        words[wrap(u32, 0 - u32(i))] = 0xA5A5A5A5  # DOWN
+    out[0, 0] = i8(words[1] & 63)
     return syn.Status.OK, 1
 
 
@@ -108,6 +121,28 @@ def test_a_stage_that_never_ends_is_dropped_by_its_watchdog(where, tmp_path):
     line = line_of("SPIN") if where not in ("checks", "native") else fragile.function.line  # there only the function is known
     assert report.failures[0].line in range(line, line + 2)
     assert len(report.results) == 4
+
+
+@pytest.mark.parametrize("where", [w for w in EVERYWHERE if "/" in w])
+def test_an_array_on_the_stack_that_is_overrun_by_any_length_fails_its_job_and_no_other(where, tmp_path):
+    much = [1, -1, *range(2, 60, 3), 100, 127, -40, -128, 0]
+    app = syn.App("frail")
+    (tmp_path / "much.bin").write_bytes(np.array(much, np.int8).tobytes())
+    (tmp_path / "good.bin").write_bytes(bytes(range(len(much))))
+    model = app.model(SINE, outputs=("y",))
+    app.job(app.pipeline("victim", app.frames("much", (1, 1), "int8", file=tmp_path / "much.bin")).stage(overrunning).model(model))
+    app.job(app.pipeline("good", app.frames("x", (1, 1), "int8", file=tmp_path / "good.bin")).model(model))
+    report = run(where, app)
+    good = [r.arrays[0].tobytes() for r in report.results if r.pipeline == "good"]
+    assert len(good) == len(much) and len(set(good)) > 10
+    failed = {f.frame: f for f in report.failures}
+    assert {k for k, n in enumerate(much) if n > 10} <= set(failed) and len(much) - 1 not in failed
+    source, first = inspect.getsourcelines(overrunning.python)
+    lines = {name: next(first + i for i, line in enumerate(source) if line.rstrip().endswith(f"# {name}")) for name in ("UP", "DOWN")}
+    for k, failure in failed.items():
+        assert failure.status == Status.ACCES and (failure.stage, failure.step) == (0, "stage overrunning"), failure
+        assert Path(failure.file).name == "test_faults.py" and first <= failure.line < first + len(source), failure
+    assert all(failed[k].line == lines["UP"] for k, n in enumerate(much) if n >= 100)
 
 
 def test_a_runtime_goes_on_and_says_who_it_was(tmp_path):

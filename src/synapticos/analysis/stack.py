@@ -4,6 +4,9 @@ Frames come from the ELF's call frame information (the largest distance of the s
 for code without it, from the instructions that move the stack pointer. Edges are the branches in the code itself; an
 indirect call may go wherever the tables lead that its function (or one inlined into it) calls through. The language has
 no recursion and no other function pointers, so this is an upper bound. Interrupts add a path and a frame of their own.
+
+A guarded call (boards/cortex_m/guard.c) leaves a gap on the stack up to where memory protection can draw a line, and has
+a copy of its block below it. The line never rises as the stack grows, so the deepest way to the call has the lowest line.
 """
 
 from __future__ import annotations
@@ -23,6 +26,8 @@ from synapticos.errors import UserError
 
 _SP = 13
 EXCEPTION_FRAME = 104  # bytes that the core itself pushes, the FPU's registers and alignment included
+SHORT_FRAME = 36  # where there is no FPU
+_GUARDED = "guarded_call"
 
 
 @dataclass
@@ -49,19 +54,57 @@ class StackReport:
         return f"{self.bytes} bytes: " + " > ".join(f"{n} {f}" for n, f in self.path)
 
 
-def worst_stack(elf: bytes, program: Program, entry: str = "main", interrupts: tuple[str, ...] = ()) -> StackReport:
+def worst_stack(elf: bytes, program: Program, entry: str = "main", interrupts: tuple[str, ...] = (), fpu: bool = True) -> StackReport:
     """The deepest use of the stack from `entry`, with the deepest of `interrupts` on top of it.
 
     Raises UserError if an indirect call goes where no table is known, or the code calls itself.
     """
     nodes = read_nodes(elf)
     resolve(nodes, program)
-    main = _deepest(nodes, entry)
+    if (call := nodes.get(_GUARDED)) is not None and "board_guard_grain" in (at := _addresses(elf)):
+        guarded, call.calls = call.calls, set()  # below the line
+        main = _deepest(nodes, entry)
+        above = _deepest(nodes, entry, _GUARDED)
+        gap = _gap(at["board_stack_bottom"], at["board_stack_top"] - above.bytes, at["board_guard_grain"])
+        copy = -(-max(_blocks(program), default=0) // 8) * 8
+        below = max((_deepest(nodes, name) for name in guarded), key=lambda r: r.bytes)
+        path = [*above.path, ("(gap)", gap), ("(block)", copy), *below.path]
+        main = max(main, StackReport(above.bytes + gap + copy + below.bytes, path), key=lambda r: r.bytes)
+    else:
+        main = _deepest(nodes, entry)
     if interrupts:
+        frame = EXCEPTION_FRAME if fpu else SHORT_FRAME
         deepest = max((_deepest(nodes, name) for name in interrupts), key=lambda r: r.bytes)
-        path = [*main.path, ("(exception)", EXCEPTION_FRAME), *deepest.path]
-        return StackReport(main.bytes + EXCEPTION_FRAME + deepest.bytes, path)
+        path = [*main.path, ("(exception)", frame), *deepest.path]
+        return StackReport(main.bytes + frame + deepest.bytes, path)
     return main
+
+
+def _gap(bottom: int, pointer: int, grain: int) -> int:
+    """Bytes that a guarded call leaves out between the stack pointer above it and its line, as the board works it out."""
+    if grain == 0:
+        grain = 1 << (max(pointer - bottom - 1, 0) | 255).bit_length() - 3
+    return pointer % grain
+
+
+def _addresses(elf: bytes) -> dict[str, int]:
+    """Name -> address of a board's symbols."""
+    symbols = ELFFile(io.BytesIO(elf)).get_section_by_name(".symtab")
+    assert isinstance(symbols, SymbolTableSection)
+    return {s.name: s["st_value"] for s in symbols.iter_symbols() if s.name.startswith("board_")}
+
+
+def _blocks(program: Program) -> list[int]:
+    """Bytes that guarded calls are handed."""
+    out: list[int] = []
+
+    def visit(e: ir.Expr) -> None:
+        if isinstance(e, ir.Call) and e.function.c_name == "hal_guard_run":
+            out.append(e.args[3].hi)
+
+    for made in program.functions.values():
+        walk(made.body, visit)
+    return out
 
 
 def read_nodes(elf: bytes) -> dict[str, Node]:
@@ -98,7 +141,7 @@ def read_nodes(elf: bytes) -> dict[str, Node]:
                 if callee is not None:
                     node.calls.add(callee[0])
         frame, whole = frames.get(address, (0, False))
-        node.frame = frame if whole else max(frame, pushed)
+        node.frame = frame if whole and frame else max(frame, pushed)  # naked code says 0
         out[name] = node
     return out
 
@@ -214,13 +257,14 @@ def _handed(program: Program) -> set[str]:
     return out
 
 
-def _deepest(nodes: dict[str, Node], entry: str) -> StackReport:
+def _deepest(nodes: dict[str, Node], entry: str, to: str = "") -> StackReport:
+    """The deepest path from `entry`; with `to` of those that end there."""
     if entry not in nodes:
         raise UserError(f"the firmware has no function {entry}: nothing to measure the stack from")
-    known: dict[str, StackReport] = {}
+    known: dict[str, StackReport | None] = {}
     path: list[str] = []
 
-    def visit(name: str) -> StackReport:
+    def visit(name: str) -> StackReport | None:
         if name in path:
             raise UserError(f"the stack has no bound: {' > '.join([*path[path.index(name) :], name])} calls itself")
         if name not in known:
@@ -228,9 +272,13 @@ def _deepest(nodes: dict[str, Node], entry: str) -> StackReport:
             node = nodes[name]
             if node.indirect:
                 raise UserError(f"the stack has no bound: {name} calls through a register, and no table says where to")
-            below = max((visit(c) for c in node.calls if c in nodes), key=lambda r: r.bytes, default=StackReport(0, []))
+            ways = [way for c in node.calls if c in nodes and (way := visit(c)) is not None]
+            below = max(ways, key=lambda r: r.bytes, default=StackReport(0, []) if to in ("", name) else None)
             path.pop()
-            known[name] = StackReport(node.frame + below.bytes, [(name, node.frame), *below.path])
+            known[name] = below and StackReport(node.frame + below.bytes, [(name, node.frame), *below.path])
         return known[name]
 
-    return visit(entry)
+    found = visit(entry)
+    if found is None:
+        raise UserError(f"the firmware never calls {to}")
+    return found

@@ -231,8 +231,8 @@ class SystemControl:
             self.attend()
             now = self.active[-1] if self.active else 0
             return now | (self.SYSTICK in self.pending) << 26 | (14 in self.pending) << 28
-        if offset in (0xD9C, 0xDA0):
-            return self.regions.get(self.memory.get(0xD98, 0) & 7, (0, 0))[offset == 0xDA0]
+        if 0xD9C <= offset < 0xDBC:
+            return self.regions.get(self._region(offset), (0, 0))[(offset & 4) == 0]
         if offset == 0xD90:
             return 8 << 8  # MPU_TYPE: eight regions
         return self.memory.get(offset, 0)
@@ -258,18 +258,24 @@ class SystemControl:
                     (self.pending.add if on else self.pending.discard)(number)
         elif offset in (0xD28, 0xD2C):
             self.memory[offset] = self.memory.get(offset, 0) & ~value  # written ones clear
-        elif offset in (0xD9C, 0xDA0):
-            if offset == 0xD9C and not self.v8:
+        elif 0xD9C <= offset < 0xDBC:
+            is_base = offset & 4 != 0
+            if is_base and not self.v8:
                 if value & 16:  # the number is in the address
                     self.memory[0xD98] = value & 15
                 value &= ~31
-            number = self.memory.get(0xD98, 0) & 7
+            number = self._region(offset)
             base, limit = self.regions.get(number, (0, 0))
-            self.regions[number] = (value, limit) if offset == 0xD9C else (base, value)
+            self.regions[number] = (value, limit) if is_base else (base, value)
         else:
             self.memory[offset] = value
         if not 0xD90 <= offset < 0xDD0:  # memory protection lets no exception in
             self._changed()
+
+    def _region(self, offset: int) -> int:
+        """Of the MPU's registers for a region, of which there are four pairs: the region's number."""
+        number, pair = self.memory.get(0xD98, 0) & 7, (offset - 0xD9C) // 8
+        return number & 4 | pair if pair and self.v8 else number
 
     @staticmethod
     def _bits(numbers: set[int], offset: int) -> int:

@@ -20,6 +20,8 @@ WORDS = {
     Status.INVAL: "left a tensor whose shape its size does not hold, or was given a wrong one",
 }
 
+_AROUND = "kernel/guard.py"  # calls stages and layers
+
 
 def words_of(status: Status) -> str:
     """A status as the rest of a sentence."""
@@ -79,6 +81,8 @@ def blame(
             # What a compiler's own routine (memset) did is its caller's.
             if not place.file.endswith(".py") and fault["caller"]:
                 place = elf.place((int(fault["caller"]) & ~1) - 2)
+        if place is not None and step.binding is not None and place.file.endswith(_AROUND):
+            place = None  # what the stage has left of the stack around it
         if place is not None and (place.file or place.function):
             file, line = place.file, place.line
             text += f", in {place}"

@@ -94,7 +94,8 @@ def build_firmware(
         if not room:
             raise
         raise UserError(_refusal(app, board, room)) from None  # it did not fit, and that is why
-    deepest = worst_stack(elf, made, "board_reset", ("board_interrupt",) if beside else ())
+    comes = ("board_guard_tick" if board.guard else "board_tick", *(["board_interrupt"] if beside else []))
+    deepest = worst_stack(elf, made, "board_reset", comes, board.fpu)
     stack = board.stack if app.stack is None else min(app.stack, board.stack)
     if deepest.bytes > stack:
         room.append(

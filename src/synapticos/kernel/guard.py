@@ -27,7 +27,7 @@ class StageWork:
     number: u32
     status: Status
     app: bool  # in APP_STAGES, not in BUILTINS
-    reserved: Shaped[Array[u8], 3]
+    reserved: Shaped[Array[u8], 11]  # 128 bytes with one input: a board copies 32 at once
 
 
 @struct
@@ -40,6 +40,7 @@ class LayerWork:
     row: u32
     row_end: u32
     status: Status
+    reserved: u32
 
 
 @fn
@@ -64,18 +65,18 @@ def guard_stage(kernel: Kernel, job: Job, work: StageWork) -> Status:
     """Run a stage: its status, or that of its fault. It may write its result's room, its state, scratch and the call, and read
     its inputs and its configuration."""
     call = work.call
-    for i in range(call.inputs):
-        hal.guard_open(kernel.board, call.x_data[i], call.x[i].size, False)
     hal.guard_open(kernel.board, call.y_data, call.y.size, True)
-    config = call.config
-    if config is not None:
-        hal.guard_open(kernel.board, config, call.config_bytes, False)
     scratch = call.scratch
     if scratch is not None:
         hal.guard_open(kernel.board, scratch, call.scratch_bytes, True)
     state = call.state
     if state is not None:
         hal.guard_open(kernel.board, state, call.state_bytes, True)
+    for i in range(call.inputs):
+        hal.guard_open(kernel.board, call.x_data[i], call.x[i].size, False)
+    config = call.config
+    if config is not None:
+        hal.guard_open(kernel.board, config, call.config_bytes, False)
     fault = view(Fault, job.x[0])
     kind = hal.guard_run(kernel.board, run_stage_work, view(u8, work), sizeof(StageWork), WATCHDOG_US, view(u32, fault))
     if kind == u32(FaultKind.NONE):
@@ -87,11 +88,13 @@ def guard_stage(kernel: Kernel, job: Job, work: StageWork) -> Status:
 def guard_layer(kernel: Kernel, job: Job, work: LayerWork) -> Status:
     """Run rows of a layer: its status, or that of its fault. It may write its model's frame and state, and scratch."""
     m = work.memory
+    hal.guard_open(kernel.board, m.frame, m.frame_bytes, True)
+    if m.scratch_bytes != 0:
+        hal.guard_open(kernel.board, m.scratch, m.scratch_bytes, True)
+    if m.persistent_bytes != 0:
+        hal.guard_open(kernel.board, m.persistent, m.persistent_bytes, True)
     hal.guard_open(kernel.board, m.input, m.input_bytes, False)
     hal.guard_open(kernel.board, m.container, m.container_bytes, False)
-    hal.guard_open(kernel.board, m.frame, m.frame_bytes, True)
-    hal.guard_open(kernel.board, m.scratch, m.scratch_bytes, True)
-    hal.guard_open(kernel.board, m.persistent, m.persistent_bytes, True)
     fault = view(Fault, job.x[0])
     kind = hal.guard_run(kernel.board, run_layer_work, view(u8, work), sizeof(LayerWork), WATCHDOG_US, view(u32, fault))
     if kind == u32(FaultKind.NONE):

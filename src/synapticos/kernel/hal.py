@@ -96,7 +96,8 @@ def interrupt_at(board: u32, line: u32, ticks: u32) -> None:
 def guard_open(board: u32, at: Ptr[u8], n: u32, write: bool) -> None:
     """The next `guard_run` may use these `n` bytes besides its stack and its block: read them, or `write` them too.
 
-    Three to write and two to read are kept apart; one more is joined with the last, and all between them is open too.
+    Those to write come first. Three to write and two to read are kept apart; one more is joined with the last, and all
+    between them is open too.
     """
 
 
@@ -104,7 +105,8 @@ def guard_open(board: u32, at: Ptr[u8], n: u32, write: bool) -> None:
 def guard_run(board: u32, work: Work, block: Ptr[u8], n: u32, limit_us: u32, fault: Ptr[u32]) -> u32:
     """Call `work(block)`, a block of `n` bytes, and come back in any case: a FaultKind, and if that is not NONE its Fault.
 
-    What was called is then forgotten, a critical section that it was in included. A `limit_us` that is not 0 bounds its
+    `n` is a multiple of 4. `work` may be handed a copy, which is `block` again when it returns. If it does not, what was
+    called is forgotten, a critical section that it was in included, and `block` may be as it was before. A `limit_us` that is not 0 bounds its
     time, by a clock of the board's own choice. Not from inside another `work`. Writes `fault`, seven words from the kind
     on, only if it is not NONE.
     """

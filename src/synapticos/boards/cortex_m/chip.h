@@ -24,6 +24,8 @@
 #define MPU_NUMBER REGISTER(0xE000ED98)
 #define MPU_BASE REGISTER(0xE000ED9C)
 #define MPU_LIMIT REGISTER(0xE000EDA0)
+#define MPU_BASE_OF(n) REGISTER(0xE000ED9C + 8 * (n)) /* ARMv8-M: of region MPU_NUMBER + n, where that is a multiple of 4, and n below */
+#define MPU_LIMIT_OF(n) REGISTER(0xE000EDA0 + 8 * (n))
 #define MPU_ATTRIBUTES REGISTER(0xE000EDC0)
 
 /* Given by the board's file. */
@@ -36,7 +38,7 @@ void board_interrupt(void);    /* a device's, in a build that has one; else a fa
 void board_service(void);                             /* SVC's exception */
 void board_guard_tick(void);                          /* SysTick's */
 void board_guard_panic(uint32_t file, uint32_t line); /* a failed check in a guarded call */
-void board_protect(void);                             /* memory protection as it is while the kernel runs */
+void board_protect(void);                             /* memory protection as it is while the kernel runs: see guard.c */
 void board_watch(uint32_t on);                        /* SysTick's exception every millisecond, from now on or no more */
 
 /* Given by fault.c and semihost.c. */

@@ -1,9 +1,16 @@
 /* A guarded call: code that may not do more than its own work, without privilege, behind the MPU.
 
-   It writes the stack up to its block's end (what is kept there for the way back too) and the pieces that were opened for
-   it, and reads those, constants and code. Anything else faults; the handler of the fault, or the system timer when the time is up, makes the processor go on behind the
+   It writes its part of the stack and the pieces that were opened for it, and reads those, constants and code. Anything
+   else faults; the handler of the fault, or the system timer when the time is up, makes the processor go on behind the
    call, with the stack and the registers that the kernel had before it. Interrupts run in between as ever: they are
-   privileged, and see all memory. Compiled into firmware with GUARD only. */
+   privileged, and see all memory. Compiled into firmware with GUARD only.
+
+       the kernel's stack, and the registers that it wants back         <- board_guard.sp
+       a gap: the MPU cannot draw a line anywhere                       <- the line
+       the block that the call works on, a copy, taken back behind it   <- board_guard.copy
+       the call's own frames
+
+   So what overruns an array on the call's stack upwards harms the call and its block, and faults at the line. */
 #include "chip.h"
 
 #define CONTROL_UNPRIVILEGED 1
@@ -11,23 +18,27 @@
 #define FPCCR_PENDING 1u /* floats of the dropped call still to be saved */
 #define MPU_ON 5u        /* and all memory for who is privileged */
 
-enum { WRITABLE = 3, READABLE = 2, GRAIN = 32 };
+#if BOARD_MPU == 8
+enum { WRITABLE = 3, READABLE = 2, GRAIN = 32, READ_WRITE = 3, READ_ONLY = 7 };
+#else
+enum { WRITABLE = 3, READABLE = 0 }; /* all memory can be read */
+#endif
 
-typedef struct {
-    uint32_t at, end;
-} piece;
-
-/* What the naked code below reads comes first: `board_guard` is the stack pointer of the guarded call, 0 for none. */
-volatile uint32_t board_guard;
+/* Here and in fault.c naked code reads it. `sp` 0: no guarded call runs. */
+volatile struct {
+    uint32_t sp, copy;
+} board_guard;
 volatile uint32_t board_guard_left; /* milliseconds of its time; 0: any */
 static volatile uint32_t fault_words[FAULT_WORDS];
-static piece writable[WRITABLE + 1], readable[READABLE];
-static uint32_t writables, readables;
+static struct piece {
+    uint32_t at, last; /* ARMv8-M: as the MPU's registers want it, in the lowest five bits who may do what */
+} pieces[WRITABLE + READABLE];
+static uint32_t writables, opened;
 
 extern uint32_t board_stack_bottom[];
 
 uint32_t board_guard_note(uint32_t pc, uint32_t caller, uint32_t kind);
-void board_guard_close(void);
+void board_guard_close(uint32_t line);
 void board_guard_end(void);
 void board_guard_drop(void);
 void board_guard_over(void);
@@ -37,72 +48,52 @@ void board_guard_panic(uint32_t file, uint32_t line);
 
 void hal_guard_open(uint32_t board, uint8_t *at, uint32_t n, bool write) {
     (void)board;
-    uint32_t from = (uint32_t)(uintptr_t)at, to = from + n;
-    if (n == 0 || from - BOARD_FLASH < BOARD_FLASH_SIZE)
+    uint32_t from = (uint32_t)(uintptr_t)at, last = from + n - 1, count = opened;
+    if (n == 0 || from - BOARD_FLASH < BOARD_FLASH_SIZE || (READABLE == 0 && !write))
         return;
-    piece *list = write ? writable : readable;
-    uint32_t *count = write ? &writables : &readables;
-    uint32_t most = write ? WRITABLE : READABLE;
-    if (*count == most) { /* one that holds the last and this */
-        *count = most - 1;
-        if (list[most - 1].at < from)
-            from = list[most - 1].at;
-        if (list[most - 1].end > to)
-            to = list[most - 1].end;
+    if (count == (write ? (uint32_t)WRITABLE : writables + READABLE)) { /* one that holds the last and this */
+        struct piece *p = &pieces[--count];
+        from = p->at < from ? p->at : from;
+        last = p->last > last ? p->last : last;
     }
-    list[*count].at = from;
-    list[*count].end = to;
-    *count += 1;
+#if BOARD_MPU == 8
+    from &= ~(GRAIN - 1u);
+    last |= GRAIN - 1u;
+    for (uint32_t i = 0; i < count; i++) { /* rounding may have made two overlap: the later gives way */
+        uint32_t theirs = pieces[i].at & ~(GRAIN - 1u), end = pieces[i].last | (GRAIN - 1u);
+        if (from <= end && theirs <= last) {
+            if (from < theirs)
+                last = theirs - 1;
+            else
+                from = end + 1;
+        }
+    }
+    if (from > last)
+        return;
+    from |= write ? READ_WRITE : READ_ONLY;
+    last &= ~(GRAIN - 2u);
+#endif
+    pieces[count].at = from;
+    pieces[count].last = last;
+    opened = ++count;
+    if (write)
+        writables = count;
 }
 
 #if BOARD_MPU == 8
-/* ARMv8-M: from any multiple of 32 to any other, and no two may overlap. */
-static uint32_t region(uint32_t number, uint32_t at, uint32_t end, uint32_t access, uint32_t attribute) {
-    MPU_NUMBER = number;
-    MPU_BASE = at | access;
-    MPU_LIMIT = ((end - 1) & ~(GRAIN - 1u)) | attribute << 1 | 1;
-    return number + 1;
-}
-
-static void open_regions(uint32_t stack_end) {
-    enum { READ_WRITE = 3, READ_ONLY = 7, READ_EXECUTE = 6 };
+/* ARMv8-M: from any multiple of 32 to any other, and no two may overlap. Regions 0 and 1, code and devices, stay as the
+   kernel has them, and those from 4 on are off while it runs. */
+static void close_memory(uint32_t line) {
+    enum { STACK = 2, FIRST = 3 };
     MPU_CONTROL = 0;
-    uint32_t n = region(0, BOARD_FLASH, BOARD_FLASH + BOARD_FLASH_SIZE, READ_EXECUTE, 0);
-    n = region(n, (uint32_t)(uintptr_t)board_stack_bottom, stack_end, READ_WRITE, 0);
-    n = region(n, BOARD_DEVICES, BOARD_DEVICES + BOARD_DEVICES_SIZE, READ_WRITE, 1);
-    for (uint32_t i = 0; i < writables; i++) {
-        piece *p = &writable[i];
-        p->at &= ~(GRAIN - 1u);
-        p->end = (p->end + GRAIN - 1) & ~(GRAIN - 1u);
-        for (uint32_t k = 0; k < i; k++) /* rounding may have made two overlap: the second gives way */
-            if (p->at < writable[k].end && writable[k].at < p->end) {
-                if (p->at < writable[k].at)
-                    p->end = writable[k].at;
-                else
-                    p->at = writable[k].end;
-            }
-        if (p->at < p->end)
-            n = region(n, p->at, p->end, READ_WRITE, 0);
-    }
-    for (uint32_t i = 0; i < readables; i++) {
-        piece *p = &readable[i];
-        p->at &= ~(GRAIN - 1u);
-        p->end = (p->end + GRAIN - 1) & ~(GRAIN - 1u);
-        for (uint32_t k = 0; k < writables; k++)
-            if (p->at < writable[k].end && writable[k].at < p->end) {
-                if (p->at < writable[k].at)
-                    p->end = writable[k].at;
-                else
-                    p->at = writable[k].end;
-            }
-        if (i == 1 && p->at < readable[0].end && readable[0].at < p->end)
-            p->at = readable[0].end;
-        if (p->at < p->end)
-            n = region(n, p->at, p->end, READ_ONLY, 0);
-    }
-    for (; n < 8; n++) {
-        MPU_NUMBER = n;
-        MPU_LIMIT = 0;
+    MPU_NUMBER = 0;
+    MPU_BASE_OF(STACK) = (uint32_t)(uintptr_t)board_stack_bottom | READ_WRITE;
+    MPU_LIMIT_OF(STACK) = (line - GRAIN) | 1;
+    MPU_LIMIT_OF(FIRST) = 0;
+    for (uint32_t i = 0, n = opened; i < n; i++) {
+        MPU_NUMBER = FIRST + i;
+        MPU_BASE = pieces[i].at;
+        MPU_LIMIT = pieces[i].last;
     }
     MPU_CONTROL = MPU_ON;
 }
@@ -111,8 +102,7 @@ static void open_regions(uint32_t stack_end) {
    memory can be read as a whole, and what lies within an eighth of a piece can be written with it. */
 enum { PRIVILEGED = 1, READ_FOR_ALL = 2, ALL = 3, READ_ONLY = 6, NEVER_EXECUTED = 16 };
 
-static void region(uint32_t number, uint32_t at, uint32_t end, uint32_t access) {
-    uint32_t last = end - 1;
+static inline __attribute__((always_inline)) void region(uint32_t number, uint32_t at, uint32_t last, uint32_t access) {
     uint32_t bits = 32 - (uint32_t)__builtin_clz((at ^ last) | 31); /* the smallest power of two that holds both */
     uint32_t base = bits == 32 ? 0 : at >> bits << bits;
     uint32_t without = 0;
@@ -122,29 +112,35 @@ static void region(uint32_t number, uint32_t at, uint32_t end, uint32_t access) 
     MPU_LIMIT = access << 24 | without << 8 | (bits - 1) << 1 | 1;
 }
 
-static void open_regions(uint32_t stack_end) {
+static __attribute__((noinline)) void open_piece(uint32_t number, uint32_t at, uint32_t last) {
+    region(number, at, last, NEVER_EXECUTED | ALL);
+}
+
+static void close_memory(uint32_t line) {
+    enum { STACK = 4, FIRST = 5 };
     MPU_CONTROL = 0;
-    region(0, BOARD_FLASH, BOARD_FLASH + BOARD_FLASH_SIZE, READ_ONLY);
-    region(1, BOARD_RAM, BOARD_RAM + BOARD_RAM_SIZE, NEVER_EXECUTED | READ_FOR_ALL);
-    region(2, BOARD_DEVICES, BOARD_DEVICES + BOARD_DEVICES_SIZE, NEVER_EXECUTED | ALL);
-    region(3, BOARD_FLASH, BOARD_FLASH + 64, PRIVILEGED); /* the vectors: nobody reads them, but through a null pointer */
-    region(4, (uint32_t)(uintptr_t)board_stack_bottom, stack_end, NEVER_EXECUTED | ALL);
+    region(0, BOARD_FLASH, BOARD_FLASH + BOARD_FLASH_SIZE - 1, READ_ONLY);
+    region(1, BOARD_RAM, BOARD_RAM + BOARD_RAM_SIZE - 1, NEVER_EXECUTED | READ_FOR_ALL);
+    region(2, BOARD_DEVICES, BOARD_DEVICES + BOARD_DEVICES_SIZE - 1, NEVER_EXECUTED | ALL);
+    region(3, BOARD_FLASH, BOARD_FLASH + 63, PRIVILEGED); /* the vectors: nobody reads them, but through a null pointer */
+    open_piece(STACK, (uint32_t)(uintptr_t)board_stack_bottom, line - 1);
     for (uint32_t i = 0; i < WRITABLE; i++)
-        if (i < writables) {
-            region(5 + i, writable[i].at, writable[i].end, NEVER_EXECUTED | ALL);
+        if (i < opened) {
+            open_piece(FIRST + i, pieces[i].at, pieces[i].last);
         } else {
-            MPU_NUMBER = 5 + i;
+            MPU_NUMBER = FIRST + i;
             MPU_LIMIT = 0;
         }
     MPU_CONTROL = MPU_ON;
 }
 #endif
 
-/* Called with the guarded call's registers already kept. */
-__attribute__((used)) void board_guard_close(void) {
+/* Called on the guarded call's part of the stack, with all that the way back needs above the line. */
+__attribute__((used)) void board_guard_close(uint32_t line) {
+    close_memory(line);
     if (board_guard_left != 0)
         board_watch(1);
-    __asm__ volatile("dsb\n isb" : : : "memory");
+    __asm__ volatile("dsb" : : : "memory");
 }
 
 /* It is over, one way or another. */
@@ -155,42 +151,89 @@ __attribute__((used)) void board_guard_end(void) {
     if (board_guard_left != 0)
         board_watch(0);
     board_guard_left = 0;
-    writables = readables = 0;
-    board_guard = 0;
+    writables = opened = 0;
+    board_guard.sp = 0;
 }
 
-/* Out of the compiler's sight, which would count on what the way back does not keep. Keeps what a function has to keep, and calls.
-   The address behind `svc` is the one from which it may come back. */
-uint32_t guarded_call(void (*work)(uint8_t *), uint8_t *block);
+/* Out of the compiler's sight, which would count on what the way back does not keep. Keeps what a function has to keep,
+   copies the block below the line, and calls; what the call leaves in registers and stack pointer counts for nothing.
+   The address behind `svc` is the one from which it may come back. analysis/stack.py knows the line and the copy. */
+uint32_t guarded_call(void (*work)(uint8_t *), uint8_t *block, uint32_t n);
 __asm__(
     ".pushsection .text.guarded_call,\"ax\",%progbits\n"
     ".syntax unified\n"
     ".thumb\n"
     ".balign 4\n"
+    ".macro board_copy from, to\n" /* r2 bytes, a multiple of 4; changes r2, r3, r8 to r12, lr */
+    "1: subs r2, #32\n"
+    "blo 2f\n"
+    "ldmia \\from!, {r3, r4, r8-r12, lr}\n"
+    "stmia \\to!, {r3, r4, r8-r12, lr}\n"
+    "b 1b\n"
+    "2: adds r2, #32\n"
+    "beq 4f\n"
+    "3: ldr r3, [\\from], #4\n"
+    "str r3, [\\to], #4\n"
+    "subs r2, #4\n"
+    "bne 3b\n"
+    "4:\n"
+    ".endm\n"
+    ".globl board_guard_grain\n" /* for analysis/stack.py: between two lines; 0: an eighth of a power of two */
+#if BOARD_MPU == 8
+    ".set board_guard_grain, 32\n"
+#else
+    ".set board_guard_grain, 0\n"
+#endif
     ".globl guarded_call\n"
     ".type guarded_call, %function\n"
     ".thumb_func\n"
     "guarded_call:\n"
-    "mrs r3, primask\n"
-    "push {r3, r4-r11, lr}\n"
+    "mrs r12, primask\n"
+    "push {r1, r2, r4-r12, lr}\n"
 #if BOARD_FPU
     "vpush {d8-d15}\n"
 #endif
-    "ldr r2, =board_guard\n"
-    "mov r3, sp\n"
-    "str r3, [r2]\n"
-    "mov r4, r0\n"
-    "mov r5, r1\n"
+    "mov r4, sp\n"
+#if BOARD_MPU == 8
+    "bic r6, r4, #31\n"
+#else
+    "ldr r3, =board_stack_bottom\n" /* an eighth of the power of two that holds all below */
+    "subs r3, r4, r3\n"
+    "subs r3, #1\n"
+    "orr r3, #255\n"
+    "clz r3, r3\n"
+    "rsb r3, r3, #29\n"
+    "lsr r6, r4, r3\n"
+    "lsl r6, r6, r3\n"
+#endif
+    "sub r7, r6, r2\n"
+    "bic r7, #7\n"
+    "ldr r3, =board_guard\n"
+    "strd r4, r7, [r3]\n"
+    "mov sp, r7\n"
+    "mov r5, r0\n"
+    "board_copy r1, r7\n"
+    "mov r0, r6\n"
     "bl board_guard_close\n"
     "mrs r3, control\n"
     "orr r3, #1\n"
     "msr control, r3\n"
     "isb\n"
-    "mov r0, r5\n"
-    "blx r4\n"
+    "mov r0, sp\n"
+    "blx r5\n"
     "svc #0\n"
     ".globl board_guard_returned\n"
     "board_guard_returned:\n"
+    "ldr r3, =board_guard\n"
+    "ldrd r6, r7, [r3]\n"
+    "mov sp, r7\n"
+#if BOARD_FPU
+    "ldrd r1, r2, [r6, #64]\n"
+#else
+    "ldrd r1, r2, [r6]\n"
+#endif
+    "board_copy r7, r1\n"
+    "mov sp, r6\n"
     "movs r0, #0\n"
     ".globl board_guard_drop\n"
     ".thumb_func\n"
@@ -201,10 +244,9 @@ __asm__(
 #if BOARD_FPU
     "vpop {d8-d15}\n"
 #endif
-    "pop {r3}\n"
-    "msr primask, r3\n"
-    "pop {r4-r11, pc}\n"
-    
+    "pop {r1, r2, r4-r12, lr}\n"
+    "msr primask, r12\n"
+    "bx lr\n"
     ".ltorg\n"
     ".size guarded_call, . - guarded_call\n"
     ".popsection");
@@ -212,8 +254,7 @@ __asm__(
 uint32_t hal_guard_run(uint32_t board, void (*work)(uint8_t *), uint8_t *block, uint32_t n, uint32_t limit_us, uint32_t *fault) {
     (void)board;
     board_guard_left = limit_us / 1000 + (limit_us != 0); /* the first may be short */
-    open_regions(((uint32_t)(uintptr_t)block + n + GRAIN - 1) & ~(GRAIN - 1u));
-    uint32_t kind = guarded_call(work, block);
+    uint32_t kind = guarded_call(work, block, n);
     if (kind != FAULT_NONE)
         for (uint32_t i = 0; i < FAULT_WORDS; i++)
             fault[i] = fault_words[i];
@@ -277,24 +318,28 @@ __attribute__((used)) uint32_t board_guard_note(uint32_t where, uint32_t caller,
     __asm__ volatile("mrs %0, control" : "=r"(control));
     control &= ~(uint32_t)CONTROL_UNPRIVILEGED;
     __asm__ volatile("msr control, %0" : : "r"(control));
-    uint32_t *frame = (uint32_t *)(uintptr_t)(board_guard - 32);
+    uint32_t *frame = (uint32_t *)(uintptr_t)(board_guard.sp - 32);
     frame[0] = kind;
     for (uint32_t i = 1; i < 6; i++)
         frame[i] = 0;
     frame[6] = (uint32_t)(uintptr_t)board_guard_drop & ~1u;
     frame[7] = 1u << 24;
-    return board_guard - 32;
+    return board_guard.sp - 32;
 }
 
 /* From an exception's handler: lr is its return, r1 where the processor pushed its frame, r3 the kind. The frame may not
-   be there: a stack that was full has lost it. The stack below the guarded call's pointer is free from here on, but for
-   the frame, which is read first. */
+   be there: a stack that was full has lost it, or the call its stack pointer. The stack below the guarded call's pointer
+   is free from here on, but for the frame, which is read first. */
 __attribute__((naked, used)) void board_guard_over(void) {
     __asm__ volatile(
         "ldr r2, =board_stack_bottom\n"
         "movs r0, #0\n"
         "cmp r1, r2\n"
         "bls 1f\n"
+        "ldr r2, =board_guard\n"
+        "ldr r2, [r2]\n"
+        "cmp r1, r2\n"
+        "bhs 1f\n"
         "ldr r0, [r1, #24]\n"
         "ldr r1, [r1, #20]\n"
         "b 2f\n"
@@ -310,8 +355,8 @@ __attribute__((naked, used)) void board_guard_over(void) {
         "mov r4, lr\n"
         "bl board_guard_note\n"
         "mov sp, r0\n"
-        "orr r4, #16\n" /* the frame has no floats */
-        "bx r4\n"
+        "orr lr, r4, #16\n" /* the frame has no floats */
+        "bx lr\n"
         ".ltorg\n");
 }
 

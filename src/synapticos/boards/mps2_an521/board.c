@@ -18,24 +18,26 @@
 
 enum { TICK_RATE = 20000000, BAUD = 115200, DOZE = TICK_RATE / 1000 };
 
-/* Memory that a program may use. All else faults, address 0 first of all. Attribute 0 is plain memory. */
+/* Memory that a program may use. All else faults, address 0 first of all. Attribute 0 is plain memory. Code without
+   privilege, of which there is only a guarded call, may use code and devices. */
 #define READ_ONLY (3u << 1) /* and executable */
 #define READ_WRITE 1u       /* and never executed */
+#define FOR_ALL (BOARD_GUARD ? 2u : 0u)
 
-static void allow(uint32_t number, uint32_t base, uint32_t size, uint32_t access, uint32_t attribute) {
-    MPU_NUMBER = number;
-    MPU_BASE = base | access;
-    MPU_LIMIT = ((base + size - 1) & ~31u) | attribute << 1 | 1;
+static inline void allow(uint32_t n, uint32_t base, uint32_t size, uint32_t access, uint32_t attribute) {
+    MPU_BASE_OF(n) = base | access;
+    MPU_LIMIT_OF(n) = ((base + size - 1) & ~31u) | attribute << 1 | 1;
 }
 
 void board_protect(void) {
+    MPU_NUMBER = 0;
     allow(0, BOARD_FLASH, BOARD_FLASH_SIZE, READ_ONLY, 0);
-    allow(1, BOARD_RAM, BOARD_RAM_SIZE, READ_WRITE, 0);
-    allow(2, BOARD_PSRAM, BOARD_PSRAM_SIZE, READ_WRITE, 0);
-    allow(3, BOARD_DEVICES, BOARD_DEVICES_SIZE, READ_WRITE, 1);
-    for (uint32_t i = 4; BOARD_GUARD && i < 8; i++) {
-        MPU_NUMBER = i;
-        MPU_LIMIT = 0;
+    allow(1, BOARD_DEVICES, BOARD_DEVICES_SIZE, READ_WRITE | FOR_ALL, 1);
+    allow(2, BOARD_RAM, BOARD_RAM_SIZE, READ_WRITE, 0);
+    allow(3, BOARD_PSRAM, BOARD_PSRAM_SIZE, READ_WRITE, 0);
+    if (BOARD_GUARD) { /* of a guarded call */
+        MPU_NUMBER = 4;
+        MPU_LIMIT_OF(0) = MPU_LIMIT_OF(1) = MPU_LIMIT_OF(2) = MPU_LIMIT_OF(3) = 0;
     }
     MPU_CONTROL = 1;
     __asm__ volatile("dsb\n isb" : : : "memory");
