@@ -5,29 +5,34 @@ The thunk that carries a call's arguments is measured with a function that does 
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from unicorn import UC_HOOK_CODE
+
 from synapticos.boards.host import HostExit
 from synapticos.engine import Build
+from synapticos.host.firmware import LEFT_OUT, MAIN_POLLS
 from synapticos.kernel import hal
 from synapticos.kernel.arena import Arena
 from synapticos.kernel.compose import pipeline_add_model, pipeline_add_preprocess, pipeline_build, pipeline_create
 from synapticos.kernel.advance import CALLBACKS, end_job
-from synapticos.kernel.container import ModelMemory
+from synapticos.kernel.backend import Need, StepRows
+from synapticos.kernel.container import ModelMemory, Quant
 from synapticos.kernel.job import JobDone, JobParams
 from synapticos.kernel.kernel import Kernel, kernel_boot
-from synapticos.kernel.model import ModelInfo
-from synapticos.kernel.models import model_register
-from synapticos.kernel.npu import npu_load_model
+from synapticos.kernel.model import ModelInfo, ModelState
+from synapticos.kernel.models import model_register, model_set_payload
+from synapticos.kernel.npu import BACKEND_NEED, BACKEND_OUTPUT, BACKEND_RUN, BACKEND_STEP, npu_load_model
 from synapticos.kernel.pipeline import APP_STAGE
-from synapticos.kernel.region import REGION_ARENA
+from synapticos.kernel.region import REGION_MODEL, Regions
 from synapticos.kernel.run import APP_STAGES
 from synapticos.kernel.runtime import kernel_init
 from synapticos.kernel.sched import infer_cancel, infer_get_result, infer_post, infer_wait, kernel_poll, pick
 from synapticos.kernel.status import Status
-from synapticos.kernel.stub import stub_run
-from synapticos.kernel.tensor import Lifetime, StageCall, Tensor
+from synapticos.kernel.tensor import DType, Lifetime, StageCall, Tensor
 from synapticos.lang import *
 
 ARENA = 16384
@@ -83,27 +88,50 @@ def bench_pick(kernel: Kernel) -> u32:
     return pick(kernel)
 
 
+# A backend of one layer that does nothing, so that what is counted is the kernel's.
+BENCH_FRAME: Final[u32] = 64
+
+
 @fn
-def bench_stub(kernel: Kernel) -> Status:
-    """What the stub does with 48 bytes: a model's own work, not the kernel's."""
-    data = kernel.regions.get(REGION_ARENA, 0, 64)
-    if data is None:
-        return Status.INVAL
-    m = local(ModelMemory)
-    m.input = data
-    m.input_bytes = 48
-    m.frame = data
-    m.frame_bytes = 64
-    return stub_run(m, 0, 0, 1)
+def bench_need(m: ModelMemory, need: Need) -> None:
+    need.frame_bytes = BENCH_FRAME
+    need.steps = 1
+    need.outputs = 1
 
 
-ROOTS = [Arena.tensor, Arena.reset, kernel_boot, kernel_init, model_register, npu_load_model, pipeline_create, pipeline_add_preprocess,
-         pipeline_add_model, pipeline_build, infer_post, kernel_poll, infer_get_result, infer_cancel, infer_wait, end_job, bench_pick, bench_stub, bench_empty, bench_empty_post, bench_stage_alone, bench_first_alone]  # fmt: skip
+@fn
+def bench_step(m: ModelMemory, step: u32, rows: StepRows) -> None:
+    rows.row_end = 1
 
-# As the firmware of a small app has it: no deadlines, no stages of the host, no times of stages.
+
+@fn(inline=False)
+def bench_run(m: ModelMemory, step: u32, row: u32, row_end: u32) -> Status:
+    fill(m.frame, 0, 8)
+    return Status.OK
+
+
+@fn
+def bench_output(m: ModelMemory, i: u32, y: Tensor, quant: Quant) -> Status:
+    y.offset = 0
+    y.size = 8
+    y.dtype = DType.INT8
+    y.ndim = 1
+    y.shape[0] = 8
+    quant.scale = 0.5
+    quant.zero = 1
+    return Status.OK
+
+
+ROOTS = [Arena.tensor, Arena.reset, Regions.set, kernel_boot, kernel_init, model_register, npu_load_model, model_set_payload, pipeline_create,
+         pipeline_add_preprocess, pipeline_add_model, pipeline_build, infer_post, kernel_poll, infer_get_result, infer_cancel, infer_wait, end_job,
+         bench_pick, bench_empty, bench_empty_post, bench_stage_alone, bench_first_alone]  # fmt: skip
+BACKEND = {BACKEND_NEED: [bench_need], BACKEND_STEP: [bench_step], BACKEND_RUN: [bench_run], BACKEND_OUTPUT: [bench_output]}
+
+# As `firmware_parameters` has it for a small app: one source and one tensor a step, no deadlines, no times of stages.
 SMALL = {
-    "MAX_JOBS": 1, "STAGE_INPUTS": 1, "MAX_PIPELINES": 3, "MAX_MODELS": 1, "NPU_INPUT_BYTES": 4, "NPU_OUTPUT_BYTES": 64,
-    "COMPOSING": 0, "HOST_STAGES": 0, "DEADLINES": 0, "LATE_POLICIES": 0, "RECLAIM": 0, "PROFILING": 0, "NOTES": 0, "LOG_LEVEL": 0, "LOG_RECORDS": 1,
+    **LEFT_OUT, **MAIN_POLLS, "MAX_JOBS": 1, "STAGE_INPUTS": 1, "MAX_PIPELINES": 3, "MAX_MODELS": 1, "NPU_INPUT_BYTES": 4, "NPU_OUTPUT_BYTES": 4,
+    "PIPELINE_CONFIG_BYTES": 4, "SCRATCH_DEPTH": 1, "PARTS": 0, "FRONT_ENDS": 0, "MODEL_STATE": 0, "DEADLINES": 0, "LATE_POLICIES": 0,
+    "PROFILING": 0, "NOTES": 0, "NOTE_ARGS": 1, "LOG_LEVEL": 0, "LOG_RECORDS": 1, "LAYER_TIMES": 1,
 }  # fmt: skip
 
 
@@ -113,7 +141,8 @@ class Bench:
     def __init__(self, app: bool = False, **params: int) -> None:
         most = {**(SMALL if app else {}), **params}
         self.app = app
-        self.e: Any = Build(ROOTS, tables={APP_STAGES: [bench_stage, bench_first], CALLBACKS: [bench_callback]}, MAX_PIPELINE_STAGES=8, **most).engine("cortex-m")
+        tables = {APP_STAGES: [bench_stage, bench_first], CALLBACKS: [bench_callback], **BACKEND}
+        self.e: Any = Build(ROOTS, tables=tables, MAX_PIPELINE_STAGES=8, **most).engine("cortex-m")
         e = self.e
         self.kernel = e.new(Kernel)
         self.memory = e.array(u8, ARENA)
@@ -122,14 +151,16 @@ class Bench:
         self.none = e.instructions
         self("boot", kernel_boot, self.kernel, 0)
         self("init", kernel_init, self.kernel, self.memory, ARENA, 1024)
-        info = e.new(ModelInfo, name=b"bench", input_size=48, output_size=10, sram_required=0)
+        info = e.new(ModelInfo, name=b"bench", input_size=48, output_size=8, sram_required=0)
         _, self.handle = e(model_register, self.kernel, info)
         self.payload = e.array(u8, 64)
-        assert e(npu_load_model, self.kernel, self.payload, 64) == Status.OK
+        e(Regions.set, self.kernel.regions, REGION_MODEL, self.payload, 64)
+        assert e(model_set_payload, self.kernel, self.handle, REGION_MODEL, 0, 64, 0) == Status.OK
+        model = self.kernel.models.items[0]
+        model.state, model.exclusive, model.frame_bytes, model.steps, model.outputs = ModelState.LOADED, False, BENCH_FRAME, 1, 1
         self.input = e.array(u8, bytes(48))
         self.descriptor = e.new(Tensor, size=48, ndim=1, shape=[48], region=0, dtype=0)
         self.params = e.new(JobParams, priority=1)
-        self.figures: dict[str, int] = {}
 
     def __call__(self, name: str, function: Any, *arguments: Any) -> Any:
         out = self.e(function, *arguments)
@@ -148,6 +179,7 @@ class Bench:
             planned.planned = True
             for i in range(stages + 1):
                 planned.stages[i].capacity = 64
+            planned.plan = 128
             for i in range(3):
                 self.kernel.frames[i].at = 1024 + 128 * i
                 self.kernel.frames[i].bytes = 128
@@ -257,20 +289,43 @@ def queued(n: int) -> tuple[int, int]:
     return b.last, placed - idle
 
 
-def request(app: bool) -> int:
-    """Submit with a callback and a buffer for the result, wait, read: less what stage and model take themselves."""
+class Counted:
+    """The instructions that pass while it is entered, by function."""
+
+    def __init__(self, b: Bench) -> None:
+        self.core = b.e.core
+        self.starts = sorted((at & ~1, name) for name, at in self.core.symbols.items())
+        self.count: Counter[str] = Counter()
+
+    def __enter__(self) -> Counted:
+        at = [start for start, _ in self.starts]
+
+        def hook(uc: object, address: int, size: int, data: object) -> None:
+            self.count[self.starts[bisect_right(at, address) - 1][1].partition(".")[0]] += 1
+
+        self.hook = self.core.cpu.uc.hook_add(UC_HOOK_CODE, hook)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.core.cpu.uc.hook_del(self.hook)
+
+    def beside(self, *work: str) -> int:
+        """All of them but those of these functions and of the way in."""
+        return sum(n for name, n in self.count.items() if name not in work and not name.endswith("_thunk"))
+
+
+def request(app: bool, stages: int = 1) -> int:
+    """Submit with a callback and a buffer for the result, wait, read: less what stages and model take themselves."""
     b = Bench(app)
-    pipe = b.pipeline(1)
+    pipe = b.pipeline(stages)
     b.params.callback = 1
-    stub = b("stub", bench_stub, b.kernel) or b.last
-    b("stage", bench_stage_alone, b.e.new(StageCall))
-    stage, out, result = b.last, b.e.array(u8, 16), b.e.new(Tensor)
+    out, result = b.e.array(u8, 16), b.e.new(Tensor)
     job = b.submit(pipe, out)
     total = b.last
-    assert b("wait", infer_wait, b.kernel, job, 10) == Status.OK
-    total += b.last
-    assert b("result", infer_get_result, b.kernel, job, result) == Status.OK
-    return int(total + b.last - stage - stub)
+    with Counted(b) as counted:
+        assert b.e(infer_wait, b.kernel, job, 10) == Status.OK
+        assert b.e(infer_get_result, b.kernel, job, result) == Status.OK
+    return total + counted.beside("bench_stage", "bench_run", "bench_callback")
 
 
 def ending() -> int:
@@ -295,10 +350,6 @@ def figures() -> dict[str, int]:
     out["one tensor allocation (30 bytes)"] = b.last
     b("reset", Arena.reset, arena, 0)
     out["arena reset"] = b.last
-    call = e.new(StageCall)
-    b("stage", bench_stage_alone, call)
-    stage = b.last
-    out["the stage of these figures, alone"] = stage
     out["poll with nothing to do"] = b.polls()[-1]
     job = b.submit(b.pipeline(1))
     assert b("cancel", infer_cancel, b.kernel, job) == Status.OK
@@ -307,21 +358,16 @@ def figures() -> dict[str, int]:
     out["boot (every field of the kernel)"] = b.last
     for app, title in ((False, "composed at run time, defaults"), (True, "small app, planned")):
         b = Bench(app)
-        runs = []
-        for n in (1, 2, 3):
-            job = b.submit(b.pipeline(n))
-            submit, polls, result = b.last, b.polls(), b.e.new(Tensor)
-            assert b("result", infer_get_result, b.kernel, job, result) == Status.OK
-            runs.append((submit, polls, b.last))
-        submit, polls, read = runs[0]
-        begun = to_first_step(app)
-        out[f"{title}: submit"] = submit
-        out[f"{title}: submit to the first instruction of the stage"] = sum(begun)
-        out[f"{title}: submit, and the poll that dispatches and runs the first stage, less the stage"] = submit + polls[0] - stage
-        out[f"{title}: stage boundary (a later stage's poll, less the stage)"] = runs[1][1][1] - stage
-        out[f"{title}: all polls of a one-stage pipeline and its stub model"] = sum(polls)
-        out[f"{title}: reading the result"] = read
-        out[f"{title}: whole request, with callback, waiter and result copy, less its stage and model"] = request(app)
+        job = b.submit(b.pipeline(1))
+        out[f"{title}: submit"], result = b.last, b.e.new(Tensor)
+        b.polls()
+        assert b("result", infer_get_result, b.kernel, job, result) == Status.OK
+        out[f"{title}: reading the result"] = b.last
+        out[f"{title}: submit to the first instruction of the stage"] = sum(to_first_step(app))
+        one, two, three = (request(app, n) for n in (1, 2, 3))
+        assert three - two == two - one
+        out[f"{title}: stage boundary (what one more stage adds, less the stage)"] = two - one
+        out[f"{title}: whole request, with callback, waiter and result copy, less its stage and layer"] = one
     out["two slots, planned: suspend and resume, over both jobs alone"] = suspend_and_resume()
     out["composed at run time, defaults: complete and wake"] = ending()
     for n in (1, 4, 16, 64):

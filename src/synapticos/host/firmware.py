@@ -23,6 +23,7 @@ from synapticos.toolchain import Toolchain
 # What no firmware of an app needs: pipelines composed while it runs, stages of the host, a backend but the processor,
 # calls for signal processing.
 LEFT_OUT = {"COMPOSING": 0, "HOST_STAGES": 0, "ACCELERATOR": 0, "OFFLOAD": 0, "RECLAIM": 0, "DSP": 0, "PIPELINE_NAME": 8, "LOG_ARGS": 1}
+MAIN_POLLS = {"RUN_ON": 1, "ONE_THREAD": 1}  # its main is all that polls, and has nothing else to do between two steps of a job
 
 
 @dataclass
@@ -79,7 +80,7 @@ def build_firmware(
     room = [*image.shortages(), *ram_shortages(image, board, inputs)]
     chain = toolchain.find(board.target, compiler)
     blobs = {program.TABLES: image.tables, program.CONTAINERS: image.containers, program.RUNS: rows}
-    parameters = firmware_parameters(image, inputs, profile) | (dict(settings) if settings else {})
+    parameters = firmware_parameters(image, inputs, profile) | MAIN_POLLS | (dict(settings) if settings else {})
     if parameters.get("GUARD"):
         board = board.guarded()
     entry: Any = clock.main if image.clocked else program.main

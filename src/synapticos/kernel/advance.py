@@ -8,27 +8,27 @@ from synapticos.kernel import hal
 from synapticos.kernel.backend import NpuState
 from synapticos.kernel.capacity import ACCELERATOR, COMPOSING, DEADLINES, HOST_STAGES, LATE_POLICIES, MAX_JOBS, OFFLOAD, PROFILING, RECLAIM, RELEASES
 from synapticos.kernel.feed import release_over
-from synapticos.kernel.job import HostWork, Job, JobDone, JobState, Late, Timed, job_finished
+from synapticos.kernel.job import FREE_FRAME, HostWork, Job, JobDone, JobState, Late, Timed, job_finished
 from synapticos.kernel.kernel import Inside, Kernel
 from synapticos.kernel.offload import npu_leave
 from synapticos.kernel.pipeline import Pipeline, PipelineState
 from synapticos.kernel.profile import add_ticks
 from synapticos.kernel.order import FEW_JOBS, take_out
 from synapticos.kernel.region import REGION_INPUT
-from synapticos.kernel.run import deliver, end_stage, run_step
+from synapticos.kernel.run import deliver, end_stage, run_step, runs_on
 from synapticos.kernel.status import Status
+from synapticos.kernel.tensor import Tensor
 
 CallbackFn = Fn[[Kernel, JobDone], None]
 CALLBACKS = table(CallbackFn, [], open=True)  # by number from 1
 
 
-@fn(inline=False)
-def advance(kernel: Kernel, job: Job, slot: u32, before: u32) -> None:
-    """Run one step of a job, count its time, and end the job if that was its last."""
-    pipeline = kernel.pipelines.items[job.pipeline]
+@fn(inline=True)
+def step_job(kernel: Kernel, job: Job, slot: u32, pipeline: Pipeline, before: u32) -> bool:
+    """Run one step of a job, count its time, and end the job if that was its last. Has it a next one that could run now?"""
     if job.abort:
         end_job(kernel, slot, Status.CANCELED)
-        return
+        return False
     number = u32(job.stage)
     layer = job.step
     status = run_step(kernel, job, pipeline)
@@ -39,16 +39,37 @@ def advance(kernel: Kernel, job: Job, slot: u32, before: u32) -> None:
             kernel.profile.add_layer(job.id, layer, spent)
             spent = add_ticks(job.times.stage[number], spent)
         job.times.stage[number] = spent
+    at = u32(job.stage)
     if status == Status.OK:
         if (HOST_STAGES != 0 or OFFLOAD != 0) and job.host != HostWork.NONE:
             wait(kernel, job, slot)
-            return
-        if job.stage != pipeline.count:
-            return
+            return False
+        if at != pipeline.count:
+            return True
+        at -= 1
         status = deliver(kernel, job, slot)
     if status != Status.OK:
-        fail(kernel, job, number, status)
+        fail(kernel, job, at, status)
     end_job(kernel, slot, status)
+    return False
+
+
+@fn(inline=False)
+def advance(kernel: Kernel, job: Job, slot: u32, before: u32) -> None:
+    """Run one step of a job. In a build with RUN_ON all that are left, if `pick` would choose it again whatever is posted.
+
+    An abort counts before the next step either way.
+    """
+    pipeline = kernel.pipelines.items[job.pipeline]
+    now = before
+    going = True
+    while going:
+        going = step_job(kernel, job, slot, pipeline, now)
+        if not runs_on(job):
+            going = False
+        elif going and PROFILING != 0:
+            now = hal.ticks(kernel.board)
+            kernel.clock.update(now)
 
 
 @fn
@@ -114,7 +135,7 @@ def end_job(kernel: Kernel, slot: u32, status: Status) -> None:
     if (LATE_POLICIES != 0 or HOST_STAGES != 0 or OFFLOAD != 0) and status == Status.INPROGRESS:
         status = Status.IO  # a stage's answer, but it would say that the job goes on
     late = finish_times(kernel, job, pipeline)
-    done = local(JobDone)
+    done = local(JobDone, zero=False)  # all of it is filled for a callback, and read by nobody else
     job_id = job.id
     state = hal.critical_enter(kernel.board)
     aborted = job.abort
@@ -150,6 +171,8 @@ def end_job(kernel: Kernel, slot: u32, status: Status) -> None:
         done.outputs = u32(job.inputs)
         if job.inputs != 0:
             copy(done.output, job.x[0])
+        else:
+            fill(view(u8, done.output), 0, sizeof(Tensor))
     hal.critical_exit(kernel.board, state)
     if len(CALLBACKS) != 0 and callback != 0 and not aborted:
         call_back(kernel, callback, done)
@@ -158,12 +181,15 @@ def end_job(kernel: Kernel, slot: u32, status: Status) -> None:
 
 @fn
 def fill_done(job: Job, done: JobDone) -> None:
-    """What a callback is told, but for the output."""
+    """What a callback is told, but for the outputs."""
     done.job = job.id
     done.user = job.user
     done.status = job.status
     done.pipeline = u32(job.pipeline)
     done.missed = job.missed
+    done.reserved[0] = 0
+    done.reserved[1] = 0
+    done.reserved[2] = 0
 
 
 @fn
@@ -219,8 +245,11 @@ def release_job(kernel: Kernel, job: Job, slot: u32) -> None:
         take_out(kernel.queues, kernel.jobs, slot)
     kernel.posted.remove(slot)
     kernel.unfinished -= 1
-    if kernel.frames[job.frame].owner == slot + 1:
-        kernel.frames[job.frame].owner = 0
+    frame = kernel.frames[job.frame]
+    if COMPOSING == 0 or job.frame != FREE_FRAME:
+        frame.used = max(frame.used, job.used)
+    if frame.owner == slot + 1:
+        frame.owner = 0
     if kernel.current == slot + 1:
         kernel.current = 0
     if ACCELERATOR != 0 and job.holds_npu:

@@ -4,6 +4,7 @@ A handle is generation << 8 | slot + 1; 0 is none, and the first one of a fresh 
 """
 
 from synapticos.lang import *
+from synapticos.kernel.backend import Need
 from synapticos.kernel.capacity import MAX_MODELS
 from synapticos.kernel.status import Status
 
@@ -36,6 +37,17 @@ class ModelInfo:
     padding: Shaped[Array[u8], 2]
 
 
+RAW_OUTPUT: Final[u32] = 128  # with a model's outputs: the first is bytes whose type and shape its record says
+
+
+@fn(pure=True)
+def noted_outputs(need: Need) -> u8:
+    """A need's outputs as a model notes them: at most STAGE_INPUTS."""
+    if need.raw:
+        return u8(need.outputs | RAW_OUTPUT)
+    return u8(need.outputs)
+
+
 @struct
 class Model:
     info: ModelInfo
@@ -51,7 +63,9 @@ class Model:
     crc_known: bool
     exclusive: bool  # its backend holds few models at a time
     asynchronous: bool  # its backend works beside the processor
-    reserved: Shaped[Array[u8], 2]
+    outputs: u8  # that it leaves; RAW_OUTPUT with it
+    reserved: u8
+    steps: u32
 
 
 @struct
@@ -103,6 +117,9 @@ class Models:
                 model.crc_known = info.crc32 != 0
                 model.exclusive = True
                 model.asynchronous = False
+                model.outputs = 0
+                model.reserved = 0
+                model.steps = 0
                 model.state = ModelState.REGISTERED
                 return Status.OK, model.generation << 8 | (i + 1)
         return Status.NOMEM, 0

@@ -10,7 +10,7 @@ from synapticos.kernel.capacity import ACCELERATOR, MODEL_STATE, OFFLOAD
 from synapticos.kernel.container import ModelMemory
 from synapticos.kernel.crc import crc32
 from synapticos.kernel.kernel import Kernel
-from synapticos.kernel.model import Model, ModelInfo, ModelState
+from synapticos.kernel.model import Model, ModelInfo, ModelState, noted_outputs
 from synapticos.kernel.npu import BACKEND_CAPS, BACKEND_CLEAR, BACKEND_LOAD, BACKEND_NEED
 from synapticos.kernel.offload import npu_empty_place
 from synapticos.kernel.region import REGION_ARENA, REGION_MODEL
@@ -181,6 +181,8 @@ def load_payload(kernel: Kernel, model: Model, handle: u32) -> Status:
     if MODEL_STATE != 0 and need.persistent_bytes != 0:
         check(clear_payload(kernel, model))
     model.frame_bytes = need.frame_bytes
+    model.steps = need.steps
+    model.outputs = noted_outputs(need)
     if need.input_bytes != 0:
         model.info.input_size = need.input_bytes
     if ACCELERATOR != 0 and place != NOWHERE:

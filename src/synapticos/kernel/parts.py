@@ -132,7 +132,6 @@ def part_buffer(kernel: Kernel, job: Job, pipeline: Pipeline, n: u32) -> tuple[S
     used = block + room + align_up(job.buffer)
     if n > frame.bytes or used > frame.bytes:
         return refuse(kernel.note, Status.NOMEM, f"stage {job.stage} needs {n} bytes of a frame of {frame.bytes}, beside {job.buffer} in use"), 0
-    frame.used = max(frame.used, used)
     job.used = max(job.used, used)
     if last:
         return Status.OK, frame.at + part.place

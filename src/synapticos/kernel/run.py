@@ -12,14 +12,14 @@ from synapticos.kernel import hal
 from synapticos.kernel.arena import HEADER, align_up, shape_bytes
 from synapticos.kernel.backend import Need, NpuState, StepRows
 from synapticos.kernel.capacity import (
-    ACCELERATOR, COMPOSING, FEEDS, GUARD, HOST_STAGES, OFFLOAD, PARTS, PLAIN_STAGES, PROFILING, RELEASES,
+    ACCELERATOR, COMPOSING, DEADLINES, FEEDS, GUARD, HOST_STAGES, MAX_JOBS, MODEL_STATE, OFFLOAD, PARTS, PLAIN_STAGES, PROFILING, RELEASES, RUN_ON,
 )  # fmt: skip
 from synapticos.kernel.container import ModelMemory
 from synapticos.kernel.feed import source_push
 from synapticos.kernel.guard import APP_STAGES, LayerWork, StageWork, guard_layer, guard_stage
-from synapticos.kernel.job import FREE_FRAME, HostWork, Job
+from synapticos.kernel.job import FREE_FRAME, REALTIME, HostWork, Job
 from synapticos.kernel.kernel import Kernel
-from synapticos.kernel.model import Model, ModelState
+from synapticos.kernel.model import RAW_OUTPUT, Model, ModelState, noted_outputs
 from synapticos.kernel.npu import BACKEND_LOAD, BACKEND_NEED, BACKEND_OUTPUT, BACKEND_RUN, BACKEND_STEP
 from synapticos.kernel.offload import npu_empty_place, npu_give_back, npu_step, npu_take
 from synapticos.kernel.parts import has_parts, part_begin, part_buffer, part_ends, parts_join
@@ -34,7 +34,18 @@ from synapticos.kernel.tensor import MAX_DIMS, STAGE_INPUTS, DType, Lifetime, St
 SMALLEST_FRAME: Final[u32] = 16
 
 
-@fn
+@fn(inline=True)
+def runs_on(job: Job) -> bool:
+    """Could nothing come between two steps of this job, whatever is posted?
+
+    Never in a build that has to look between them for what the clock, a release, the host or an accelerator has brought.
+    """
+    if RUN_ON == 0 or DEADLINES != 0 or RELEASES != 0 or HOST_STAGES != 0 or OFFLOAD != 0:
+        return False
+    return MAX_JOBS == 1 or not job.preemptible or job.priority == REALTIME
+
+
+@fn(inline=True)
 def take_buffer(kernel: Kernel, job: Job, n: u32) -> tuple[Status, u32]:
     """`n` bytes for what the next stage leaves: the second result is their offset in the arena.
 
@@ -54,9 +65,9 @@ def take_buffer(kernel: Kernel, job: Job, n: u32) -> tuple[Status, u32]:
         return Status.OK, block + HEADER
     room = align_up(n)
     used = room + align_up(job.buffer)
-    if n > frame.bytes or used > frame.bytes:
+    # Where all pipelines are planned, boot has seen that each fits, and submission that the frame is as large.
+    if COMPOSING != 0 and (n > frame.bytes or used > frame.bytes):
         return refuse(kernel.note, Status.NOMEM, f"stage {job.stage} needs {n} bytes of a frame of {frame.bytes}, beside {job.buffer} in use"), 0
-    frame.used = max(frame.used, used)
     job.used = max(job.used, used)
     if job.turn == 0:
         job.turn = 1
@@ -143,8 +154,24 @@ def fill_call(kernel: Kernel, job: Job, pipeline: Pipeline, stage: Stage, call: 
     memory = kernel.regions.items[REGION_ARENA].base
     if memory is None:
         return Status.INVAL
-    # Statements of their own for neighbouring bytes make words of them. Where y and the scratch pool lie is the
-    # kernel's own arithmetic, checked when the arena, the frames and this buffer were given.
+    fill_own(kernel, job, pipeline, stage, call, memory)
+    arena = kernel.arena
+    call.scratch = None
+    call.scratch_bytes = 0
+    start = align_up(arena.scratch_used)
+    if start < arena.scratch_size:
+        call.scratch = memory[arena.scratch_at + start : arena.scratch_at + arena.scratch_size]
+        call.scratch_bytes = arena.scratch_size - start
+    return Status.OK
+
+
+@fn(inline=True)
+def fill_own(kernel: Kernel, job: Job, pipeline: Pipeline, stage: Stage, call: StageCall, memory: Ptr[u8]) -> None:
+    """What a stage has beside its inputs and the scratch pool: room for its result, its configuration and its state.
+
+    Where they lie is the kernel's own arithmetic, checked when the arena, the frames and this buffer were given.
+    """
+    # Statements of their own for neighbouring bytes make words of them.
     y = call.y
     y.offset = job.y_at
     y.size = job.y_room
@@ -168,41 +195,56 @@ def fill_call(kernel: Kernel, job: Job, pipeline: Pipeline, stage: Stage, call: 
     call.state_bytes = stage.state_bytes
     call.state = None
     if stage.state_bytes != 0:
-        call.state = kernel.regions.get(REGION_ARENA, stage.state_at, stage.state_bytes)
-    arena = kernel.arena
-    call.scratch = None
-    call.scratch_bytes = 0
-    start = align_up(arena.scratch_used)
-    if start < arena.scratch_size:
-        call.scratch = memory[arena.scratch_at + start : arena.scratch_at + arena.scratch_size]
-        call.scratch_bytes = arena.scratch_size - start
-    return Status.OK
+        call.state = memory[stage.state_at : stage.state_at + stage.state_bytes]
 
 
-@fn
-def end_stage(kernel: Kernel, job: Job, y: Tensor) -> Status:
-    """A stage answered OK and left `y`: hand it on, if it is within what the stage was given.
+@fn(inline=True)
+def accept(kernel: Kernel, job: Job, pipeline: Pipeline, y: Tensor) -> Status:
+    """A stage answered OK and left `y`: is it within what the stage was given? Then the job is at its next stage.
 
-    Returns OK; FBIG if it says that it wrote more than its room; INVAL for a shape that promises more than the size.
+    Returns OK; FBIG if it says that it wrote more than its room; INVAL for a shape that promises more than the size;
+    MSGSIZE if it is a part of what a model takes, and not all of it.
     """
     room = job.y_room
     if y.size > room:
         return refuse(kernel.note, Status.FBIG, f"stage {job.stage} says it wrote {y.size} bytes and had room for {room}")
-    check(check_shape(kernel, job, y))
+    check(fits_shape(kernel, job, y))
     if PARTS != 0 and y.size != room:
-        pipeline = kernel.pipelines.items[job.pipeline]
         if has_parts(pipeline) and job.stage < pipeline.model and part_ends(pipeline, job.stage):
             return refuse(kernel.note, Status.MSGSIZE, f"stage {job.stage} left {y.size} bytes, the model takes {room} of it")
-    x = job.x[0]
+    job.inputs = 1
+    job.buffer = room
+    job.stage += 1
+    return Status.OK
+
+
+@fn(inline=True)
+def hand_on(job: Job, x: Tensor, y: Tensor) -> None:
+    """What a stage left is input `x` of the next one."""
     copy(x, y)
     x.offset = job.y_at
     x.region = u8(REGION_ARENA)
     x.lifetime = Lifetime.EPHEMERAL
+
+
+@fn
+def end_stage(kernel: Kernel, job: Job, y: Tensor) -> Status:
+    """A stage answered OK and left `y`: hand it on, if `accept` takes it."""
+    check(accept(kernel, job, kernel.pipelines.items[job.pipeline], y))
+    hand_on(job, job.x[0], y)
     job.quant[0].scale = 0.0
     job.quant[0].zero = 0
-    job.inputs = 1
-    job.buffer = room
-    job.stage += 1
+    return Status.OK
+
+
+@fn(inline=True)
+def fits_shape(kernel: Kernel, job: Job, y: Tensor) -> Status:
+    """`check_shape`, with the shortest of shapes looked at on the spot."""
+    if y.ndim != 1 or u64(y.shape[0]) * element_size(y.dtype) > y.size:
+        return check_shape(kernel, job, y)
+    y.shape[1] = 0
+    y.shape[2] = 0
+    y.shape[3] = 0
     return Status.OK
 
 
@@ -271,9 +313,10 @@ def bring_model(kernel: Kernel, model: Model, handle: u32) -> Status:
 
 @fn
 def model_memory(kernel: Kernel, job: Job, model: Model, m: ModelMemory) -> Status:
-    """Where a model's spaces lie while one step of `job` runs.
+    """Where a model's spaces lie while one step of `job` runs: every field of `m`.
 
-    Returns OK; INVAL if one of them does not lie in its region.
+    Where frame and scratch lie is the kernel's own arithmetic, checked as they were given.
+    Returns OK; INVAL if its container, its input or what it keeps does not lie in its region.
     """
     arena = kernel.arena
     region = u32(model.region)
@@ -285,22 +328,29 @@ def model_memory(kernel: Kernel, job: Job, model: Model, m: ModelMemory) -> Stat
     container = kernel.regions.get(region, at, bytes)
     x = job.x[0]
     input = kernel.regions.get(x.region, x.offset, x.size)
-    frame = kernel.regions.get(REGION_ARENA, job.frame_at, job.frame_bytes)
-    start = min(align_up(arena.scratch_used), arena.scratch_size)
-    scratch = kernel.regions.get(REGION_ARENA, arena.scratch_at + start, arena.scratch_size - start)
-    persistent = kernel.regions.get(REGION_ARENA, model.persistent_at, model.persistent_bytes)
-    if container is None or input is None or frame is None or scratch is None or persistent is None:
+    memory = kernel.regions.items[REGION_ARENA].base
+    if container is None or input is None or memory is None:
         return Status.INVAL
     m.container = container
     m.container_bytes = bytes
+    m.frame = memory[job.frame_at : job.frame_at + job.frame_bytes]
+    m.frame_bytes = job.frame_bytes
+    start = min(align_up(arena.scratch_used), arena.scratch_size)
+    m.scratch = memory[arena.scratch_at + start : arena.scratch_at + arena.scratch_size]
+    m.scratch_bytes = arena.scratch_size - start
     m.input = input
     m.input_bytes = x.size
-    m.frame = frame
-    m.frame_bytes = job.frame_bytes
-    m.scratch = scratch
-    m.scratch_bytes = arena.scratch_size - start
-    m.persistent = persistent
-    m.persistent_bytes = model.persistent_bytes
+    m.persistent = memory
+    m.persistent_bytes = 0
+    if MODEL_STATE != 0 and model.persistent_bytes != 0:
+        persistent = kernel.regions.get(REGION_ARENA, model.persistent_at, model.persistent_bytes)
+        if persistent is None:
+            return Status.INVAL
+        m.persistent = persistent
+        m.persistent_bytes = model.persistent_bytes
+    m.bad_step = 0
+    m.planned = 0
+    m.required = 0
     return Status.OK
 
 
@@ -324,8 +374,20 @@ def feed_model(kernel: Kernel, job: Job, want: u32) -> Status:
 
 
 @fn
-def begin_model(kernel: Kernel, job: Job, stage: Stage, model: Model) -> Status:
-    """The job reaches its model: check the input, give it a frame."""
+def note_need(model: Model, m: ModelMemory) -> Status:
+    """Of a model that was loaded by hand nobody has noted what it needs. Returns OK; NOTSUP for too many outputs."""
+    need = local(Need)
+    BACKEND_NEED[model.backend](m, need)
+    if need.outputs == 0 or need.outputs > STAGE_INPUTS:
+        return Status.NOTSUP
+    model.outputs = noted_outputs(need)
+    model.steps = need.steps
+    return Status.OK
+
+
+@fn
+def begin_model(kernel: Kernel, job: Job, stage: Stage, model: Model, m: ModelMemory) -> Status:
+    """The job reaches its model: check the input, give it a frame, fill `m` and ask once what the model needs."""
     check(bring_model(kernel, model, stage.number))
     if PARTS != 0 and has_parts(kernel.pipelines.items[job.pipeline]):
         parts_join(kernel, job, model.info.input_size)
@@ -336,11 +398,10 @@ def begin_model(kernel: Kernel, job: Job, stage: Stage, model: Model) -> Status:
     at = check(take_buffer(kernel, job, bytes))
     job.frame_at = at
     job.frame_bytes = bytes
-    m = local(ModelMemory)
     check(model_memory(kernel, job, model, m))
-    need = local(Need)
-    BACKEND_NEED[model.backend](m, need)
-    job.steps = need.steps
+    if ACCELERATOR != 0 and model.bytes == 0:
+        check(note_need(model, m))
+    job.steps = model.steps
     job.step = 0
     job.row = 0
     if ACCELERATOR != 0 and model.exclusive and (OFFLOAD == 0 or not model.asynchronous):
@@ -374,17 +435,21 @@ def step_model(kernel: Kernel, job: Job, stage: Stage) -> Status:
     if OFFLOAD != 0 and model.exclusive and not model.asynchronous and not job.holds_npu and kernel.npu.owner != 0:
         job.host = HostWork.LINE
         return Status.OK
+    m = local(ModelMemory, zero=False)
     if job.frame_bytes == 0:
-        check(begin_model(kernel, job, stage, model))
-    m = local(ModelMemory)
-    check(model_memory(kernel, job, model, m))
+        check(begin_model(kernel, job, stage, model, m))
+    else:
+        check(model_memory(kernel, job, model, m))
     if OFFLOAD != 0 and model.asynchronous:
         check(npu_step(kernel, job, model, stage.number, m))
         if job.host != HostWork.NONE or job.step < job.steps:
             return Status.OK
         return end_model(kernel, job, model, m)
     if job.step < job.steps:
-        rows = local(StepRows)
+        rows = local(StepRows, zero=False)
+        rows.row = 0
+        rows.row_end = 0
+        rows.tile = 0
         BACKEND_STEP[model.backend](m, job.step, rows)
         row = max(job.row, rows.row)
         row_end = rows.row_end
@@ -410,11 +475,8 @@ def end_model(kernel: Kernel, job: Job, model: Model, m: ModelMemory) -> Status:
     """The model has run: its outputs are what the next stage gets."""
     if ACCELERATOR != 0 and job.holds_npu:
         npu_give_back(kernel, job, NpuState.IDLE)
-    need = local(Need)
-    BACKEND_NEED[model.backend](m, need)
-    if need.outputs == 0 or need.outputs > STAGE_INPUTS:
-        return Status.NOTSUP
-    for i in range(need.outputs):
+    outputs = u32(model.outputs) & (RAW_OUTPUT - 1)
+    for i in range(outputs):
         y = job.x[i]
         y.dtype = DType.INT8
         y.ndim = 0
@@ -431,10 +493,10 @@ def end_model(kernel: Kernel, job: Job, model: Model, m: ModelMemory) -> Status:
         y.offset += job.frame_at
         y.region = u8(REGION_ARENA)
         y.lifetime = Lifetime.EPHEMERAL
-        if ACCELERATOR != 0 and need.raw and i == 0:
+        if ACCELERATOR != 0 and outputs != model.outputs and i == 0:
             declare_output(y, model)
-        check(check_shape(kernel, job, y))
-    job.inputs = u8(need.outputs)
+        check(fits_shape(kernel, job, y))
+    job.inputs = u8(outputs)
     job.buffer = job.frame_bytes
     job.frame_bytes = 0
     job.steps = 0
@@ -492,13 +554,59 @@ def run_step(kernel: Kernel, job: Job, pipeline: Pipeline) -> Status:
         work.number = stage.number
         check(guard_stage(kernel, job, work))
         return end_stage(kernel, job, work.call.y)
+    return run_row(kernel, job, pipeline)
+
+
+@fn(inline=True)
+def run_row(kernel: Kernel, job: Job, pipeline: Pipeline) -> Status:
+    """Call the stage that has its buffer; and those behind it in the same poll, if nothing could come between and each takes
+    what the one before left. That is handed on from call to call, and is the job's own once the row is over.
+
+    Returns the first status that is not OK, of a stage or of `accept`.
+    """
     call = local(StageCall, zero=False)
-    check(fill_call(kernel, job, pipeline, stage, call))
-    if stage.kind == StageKind.APP:
-        check(APP_STAGES[stage.number](call))
-    else:
-        check(BUILTINS[stage.number](call))
-    return end_stage(kernel, job, call.y)
+    check(fill_call(kernel, job, pipeline, pipeline.stages[job.stage], call))
+    going = True
+    while going:
+        stage = pipeline.stages[job.stage]
+        if stage.kind == StageKind.APP:
+            check(APP_STAGES[stage.number](call))
+        else:
+            check(BUILTINS[stage.number](call))
+        check(accept(kernel, job, pipeline, call.y))
+        going = next_in_row(kernel, job, pipeline, call)
+    hand_on(job, job.x[0], call.y)
+    job.quant[0].scale = 0.0
+    job.quant[0].zero = 0
+    return Status.OK
+
+
+@fn(inline=True)
+def next_in_row(kernel: Kernel, job: Job, pipeline: Pipeline, call: StageCall) -> bool:
+    """Make of a stage's call that of the stage behind it, if that may run at once."""
+    if COMPOSING != 0 or GUARD != 0 or not runs_on(job) or job.abort:
+        return False
+    if job.stage == pipeline.count or (PROFILING != 0 and kernel.profile.enabled):
+        return False
+    stage = pipeline.stages[job.stage]
+    if (stage.kind != StageKind.APP and stage.kind != StageKind.BUILTIN) or stage.binds != 0 or (PARTS != 0 and has_parts(pipeline)):
+        return False
+    memory = kernel.regions.items[REGION_ARENA].base
+    if memory is None:
+        return False
+    hand_on(job, call.x[0], call.y)
+    call.inputs = 1
+    call.scale[0] = 0.0
+    call.zero[0] = 0
+    call.x_data[0] = memory[job.y_at : job.y_at + call.y.size]
+    room = stage.capacity
+    status, at = take_buffer(kernel, job, room)
+    if status != Status.OK:
+        return False
+    job.y_at = at
+    job.y_room = room
+    fill_own(kernel, job, pipeline, stage, call, memory)
+    return True
 
 
 @fn
@@ -510,6 +618,18 @@ def push_result(kernel: Kernel, job: Job) -> Status:
     if status == Status.NOMEM:
         return Status.OK
     return status
+
+
+@fn
+def outputs_fit(kernel: Kernel, job: Job, room: u32) -> Status:
+    """Have all outputs room, each from a multiple of 16 on? Returns OK; MSGSIZE."""
+    total: u64 = 0
+    for i in range(job.inputs):
+        total = (total + 15) & ~u64(15)
+        total += job.x[i].size
+    if total > room:
+        return refuse(kernel.note, Status.MSGSIZE, f"a result of {total} bytes and a buffer of {room}")
+    return Status.OK
 
 
 @fn
@@ -542,15 +662,13 @@ def deliver(kernel: Kernel, job: Job, slot: u32) -> Status:
         room = kernel.result_bytes
     else:
         return Status.OK
-    total: u64 = 0
-    for i in range(job.inputs):
-        total = (total + 15) & ~u64(15)
-        total += job.x[i].size
-    if total > room:
-        return refuse(kernel.note, Status.MSGSIZE, f"a result of {total} bytes and a buffer of {room}")
+    if STAGE_INPUTS != 1 and job.inputs != 1:
+        check(outputs_fit(kernel, job, room))
     for i in range(job.inputs):
         x = job.x[i]
         at = align_up(at)
+        if x.size > room:
+            return refuse(kernel.note, Status.MSGSIZE, f"a result of {x.size} bytes and a buffer of {room}")
         source = kernel.regions.get(x.region, x.offset, x.size)
         target = kernel.regions.get(region, at, x.size)
         if source is None or target is None:

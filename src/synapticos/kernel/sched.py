@@ -12,7 +12,7 @@ from synapticos.lang import *
 from synapticos.kernel import hal
 from synapticos.kernel.advance import CALLBACKS, CallbackFn, advance, free_slot, reclaim_slot, release_job, take_host_stage  # noqa: F401
 from synapticos.kernel.backend import NpuWork
-from synapticos.kernel.capacity import COMPOSING, DEADLINES, GUARD, HOST_STAGES, LATE_POLICIES, MAX_JOBS, OFFLOAD, PROFILING, RECLAIM, RELEASES
+from synapticos.kernel.capacity import COMPOSING, DEADLINES, GUARD, HOST_STAGES, LATE_POLICIES, MAX_JOBS, OFFLOAD, ONE_THREAD, PROFILING, RECLAIM, RELEASES
 from synapticos.kernel.clock import Clock
 from synapticos.kernel.deadline import begin_deadline, see_late, skip
 from synapticos.kernel.due import release_due
@@ -52,12 +52,16 @@ def infer_set_max_concurrent(kernel: Kernel, n: u32) -> Status:
 
 @fn
 def kernel_poll(kernel: Kernel) -> tuple[Poll, u32]:
-    """Take what was posted and run at most one step. The second result is the id of the job that the first is about."""
-    state = hal.critical_enter(kernel.board)
+    """Take what was posted and run at most one step (with RUN_ON, as many as nothing could come between). The second
+    result is the id of the job that the first is about."""
+    state: u32 = 0
+    if ONE_THREAD == 0:
+        state = hal.critical_enter(kernel.board)
     busy = kernel.inside != Inside.NOTHING
     if not busy:
         kernel.inside = Inside.STEP
-    hal.critical_exit(kernel.board, state)
+    if ONE_THREAD == 0:
+        hal.critical_exit(kernel.board, state)
     if busy:
         return Poll.BUSY, 0
     now = hal.ticks(kernel.board)
@@ -101,9 +105,12 @@ def kernel_poll(kernel: Kernel) -> tuple[Poll, u32]:
 @fn
 def leave_poll(kernel: Kernel) -> None:
     """Another thread may poll now. The section lets it see all that this one has written."""
-    state = hal.critical_enter(kernel.board)
+    state: u32 = 0
+    if ONE_THREAD == 0:
+        state = hal.critical_enter(kernel.board)
     kernel.inside = Inside.NOTHING
-    hal.critical_exit(kernel.board, state)
+    if ONE_THREAD == 0:
+        hal.critical_exit(kernel.board, state)
 
 
 @fn(inline=False)
@@ -281,7 +288,7 @@ def infer_wait(kernel: Kernel, id: u32, timeout_ms: u32) -> Status:
     """Run the kernel until job `id` has ended and its callback has returned; may be repeated.
 
     Returns the job's status; NOENT for an unknown job; BUSY from a stage or a callback if it would have to wait;
-    AGAIN after `timeout_ms` (0: after one step), or when nothing goes on and the board's clock stands.
+    AGAIN after `timeout_ms` (0: after one poll), or when nothing goes on and the board's clock stands.
     """
     over, status = outcome(kernel, id)
     if over:
@@ -289,16 +296,23 @@ def infer_wait(kernel: Kernel, id: u32, timeout_ms: u32) -> Status:
     if kernel.inside != Inside.NOTHING:
         return Status.BUSY
     start = hal.ticks(kernel.board)
+    answer, job = kernel_poll(kernel)
+    over, status = outcome(kernel, id)
+    if over:
+        return status
+    return wait_on(kernel, id, timeout_ms, start, answer)
+
+
+@fn(inline=False)
+def wait_on(kernel: Kernel, id: u32, timeout_ms: u32, start: u32, first: Poll) -> Status:
+    """The rest of `infer_wait`, which began at `start` ticks, after its first poll."""
     rate = hal.tick_rate(kernel.board)
     clock = local(Clock)  # its own: the kernel's is that of the thread in `poll`, which may be another
     clock.start(start, rate)
     limit = u64(timeout_ms) * 1000
+    answer = first
     waiting = True
     while waiting:
-        answer, job = kernel_poll(kernel)
-        over, status = outcome(kernel, id)
-        if over:
-            return status
         if answer != Poll.RAN and limit != 0:
             before = hal.ticks(kernel.board)
             hal.idle(kernel.board)
@@ -309,6 +323,11 @@ def infer_wait(kernel: Kernel, id: u32, timeout_ms: u32) -> Status:
         clock.update(now)
         spent = clock.us()
         waiting = spent < limit
+        if waiting:
+            answer, job = kernel_poll(kernel)
+            over, status = outcome(kernel, id)
+            if over:
+                return status
     return Status.AGAIN
 
 
