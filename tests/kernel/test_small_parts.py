@@ -5,9 +5,10 @@ import zlib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from synapticos.engine import Build
 from synapticos.kernel.clock import Clock
 from synapticos.kernel.crc import crc32
-from synapticos.kernel.divide import divide
+from synapticos.kernel.divide import divide, divide_short
 from synapticos.kernel.log import Log
 from synapticos.kernel.note import Note
 from synapticos.kernel.region import REGION_ARENA, REGIONS, Regions
@@ -107,3 +108,19 @@ def test_long_division_is_exact(engines, n, by):
     e = engines(divide)
     assert e(divide, n, by) == n // by
     assert e(divide, n >> 40, by) == (n >> 40) // by
+
+
+@given(st.integers(0, (1 << 64) - 1), st.one_of(st.integers(1, 65535), st.sampled_from([1, 10, 16, 65535])))
+def test_long_division_by_a_short_number_is_exact(engines, n, by):
+    e = engines(divide_short)
+    assert e(divide_short, n, by) == n // by
+
+
+@pytest.mark.parametrize("by", [25, 10_000, 12_500_000, 20_000_000, (1 << 31) - 1, 1 << 31, U32])
+def test_a_long_division_costs_the_same_whatever_the_numbers(by):
+    e = Build([divide]).engine("cortex-m")
+    taken = []
+    for n in (1 << 32, 1 << 33, (1 << 40) + 12345, by << 32, (by << 32) - 1, (1 << 64) - 1):
+        e(divide, n, by)
+        taken.append(e.instructions)
+    assert max(taken) <= 110 and max(taken) == min(taken), taken

@@ -12,6 +12,15 @@ def lowest_bit(set: u32) -> u32:
     return n
 
 
+@intrinsic("(uint32_t)__builtin_clz({0})")
+def zeros_above(word: u32) -> u32:
+    """Zero bits above the highest one of a word that is not 0."""
+    n: u32 = 0
+    while (word << n) >> 31 == 0:
+        n += 1
+    return n
+
+
 @fn(pure=True, inline=True)
 def bit(n: u32) -> u32:
     """The set of one number below 32."""

@@ -5,7 +5,7 @@ Integers only: the text of a float would differ between machines. No buffer outl
 
 from synapticos.lang import *
 from synapticos.kernel import hal
-from synapticos.kernel.divide import divide
+from synapticos.kernel.divide import divide_short
 
 DIGITS = rom(b"0123456789abcdef")
 SPACES = rom(b"                ")
@@ -25,7 +25,7 @@ def write_digits(out: Ptr[u8], value: u64, base: u32) -> u32:
     at: u32 = NUMBER_BYTES
     rest = value
     while rest > 0xFFFFFFFF:
-        tens = divide(rest, base)
+        tens = divide_short(rest, base)
         at -= 1
         out[at] = DIGITS[u32(rest - tens * base)]
         rest = tens
