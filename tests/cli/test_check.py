@@ -24,7 +24,7 @@ def test_jobs_in_time_end_with_0_and_the_page_says_why(syn):
 
 
 def test_a_slow_core_ends_with_1_and_the_way_out(syn):
-    status, out, _ = syn("check", THREE, "--mhz", "12", "--json")
+    status, out, _ = syn("check", THREE, "--mhz", "16", "--json")
     check = json.loads(out)
     late = {job["job"]: job for job in check["jobs"] if job["verdict"] == "missed"}
     assert status == 1 and not check["good"] and "control" in late

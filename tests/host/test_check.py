@@ -110,16 +110,17 @@ def test_jobs_that_others_release_are_as_late_as_these():
     """A detector, what looks at its boxes, and what reads a front end: jitter is the parent's worst response, raised until nothing changes."""
     from types import SimpleNamespace
 
-    from synapticos.host.check import follow
+    from synapticos.analysis.tasks import Interference
+    from synapticos.host.check import Data, follow
 
     detector, each, front, reader = (object() for _ in range(4))
     plain = SimpleNamespace(cascade=None, on=None)
     app = SimpleNamespace(
         jobs=[
             SimpleNamespace(pipeline=detector, **vars(plain)),
-            SimpleNamespace(pipeline=each, on=None, cascade=SimpleNamespace(detector=detector, most=3)),
+            SimpleNamespace(pipeline=each, **vars(plain) | {"cascade": SimpleNamespace(detector=detector, most=3)}),
             SimpleNamespace(pipeline=front, **vars(plain)),
-            SimpleNamespace(pipeline=reader, cascade=None, on=SimpleNamespace(pipeline=front)),
+            SimpleNamespace(pipeline=reader, **vars(plain) | {"on": SimpleNamespace(pipeline=front)}),
         ]
     )
     tasks = TaskSet(
@@ -130,12 +131,17 @@ def test_jobs_that_others_release_are_as_late_as_these():
             Task("reader", 0, (Step(1 * MS),), 10 * MS, 40 * MS),
         )
     )
-    made, responses = follow(app, tasks, 1000)
+    data = [Data("features", 500, 10 * MS, 0, 2)]
+    made, responses = follow(app, tasks, [1000, 3000, 1000, 1000], data)
     by_name = {r.name: r for r in responses}
     assert made.task("each").jitter_ns == by_name["detector"].response
     assert made.task("reader").jitter_ns == by_name["front"].response
-    assert {i.name: i.cost_ns for i in made.interference}["releases of each"] == 3000
+    struck = {i.name: i for i in made.interference}
+    assert struck["releases of each"] == Interference("releases of each", 40 * MS, 3000, by_name["detector"].response)
+    assert struck["data of features"] == Interference("data of features", 10 * MS, 500, by_name["front"].response)
     assert analyse(made) == responses and all(r.response is not None for r in responses)
     full = TaskSet((Task("detector", 1, (Step(50 * MS),), 40 * MS), *tasks.tasks[1:]))
-    made, responses = follow(app, full, 1000)
+    made, responses = follow(app, full, [1000, 3000, 1000, 1000], data)
     assert made.task("each").period_ns == 0 and responses[1].response is None
+    struck = {i.name: i for i in made.interference}
+    assert struck["releases of each"].period_ns == 50 * MS  # the detector's jobs run one after the other

@@ -198,5 +198,6 @@ class Costs:
         at = self.image.symbols.get(name)
         if at is None:
             return 0
-        start, end = ((at & ~1) - self.base) // 2, ((at & ~1) + self.image.sizes[name] - self.base) // 2
+        start = ((at & ~1) - self.base) // 2
+        end = min(start + self.image.sizes[name] // 2, len(self.cycles) - 1)  # its constants may lie behind all code
         return self.cycles[end] - self.cycles[start] + (self.count[end] - self.count[start]) * self.jump

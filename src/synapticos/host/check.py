@@ -7,21 +7,22 @@ step takes (`measure`, or a profile recorded on a board), and from that the wors
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from synapticos import boards
 from synapticos.analysis.advice import Advice, advise
-from synapticos.analysis.cycles import Timing
+from synapticos.analysis.cycles import EXCEPTION, Timing
 from synapticos.analysis.response import Response, analyse
 from synapticos.analysis.tasks import MS, US, Interference, Resource, Step, Task, TaskSet
 from synapticos.app.declare import PRIORITIES, App, JobDecl
 from synapticos.app.image import Image
+from synapticos.app.sources import Feed
 from synapticos.errors import UserError
 from synapticos.host.firmware import Firmware, build_firmware
-from synapticos.host.measure import Costed, measure
+from synapticos.host.measure import Costed, Events, measure
 from synapticos.host.profile import Profile
 
 CLOCK_NS = 2_000  # deadlines are worked out in whole microseconds, of two readings
@@ -172,23 +173,23 @@ def check_app(
     board = boards.find(board_name)
     built = build_firmware(app, board_name, compiler, profile=False, enforce=False)
     advance()
-    _, costed = measure(app, timing, board_name, files=files, compiler=compiler, advance=advance)
+    image, costed = measure(app, timing, board_name, files=files, compiler=compiler, advance=advance)
     if profile is not None and any(model.on == "npu" for model in app.models):
         raise UserError(f'app "{app.name}": has a model on the accelerator, whose times a profile does not tell apart; leave out --profile')
     if profile is not None:
         profile.fits(app, {name: len(steps) for name, steps in costed.steps.items()})
     kernel = {
-        "release": timing.ns(2 * costed.post + costed.take),  # by the kernel: it decides, and posts as others do
-        "waking, and a poll that finds nothing": timing.ns(costed.idle + costed.doze + costed.look + costed.npu_interrupt),
+        "waking, and a poll that finds nothing": timing.ns(costed.idle + costed.rest + costed.doze + costed.look + costed.npu_interrupt),
         "a full table, each step": timing.ns(costed.crowd),
         "setting a job aside and resuming it": timing.ns(costed.resume),
+        "an end, if another of the job waits": timing.ns(costed.stirred + max(events.begun for events in costed.jobs)),
     }
     names = task_names(app)
     bounds: dict[str, list[Bound]] = {}
     tasks = []
-    for job, name in zip(app.jobs, names, strict=True):
+    for job, events, name in zip(app.jobs, costed.jobs, names, strict=True):
         bounds[name] = step_bounds(job, costed, profile)
-        tasks.append(_task(name, job, bounds[name], costed))
+        tasks.append(_task(name, job, events, bounds[name], costed))
     if costed.look:
         kernel["the accelerator's news, each step"] = timing.ns(costed.look + costed.npu_interrupt)
     everything = [*_declared(app), *(interference or [])]
@@ -198,7 +199,9 @@ def check_app(
     problems = made.problems()
     if problems:
         raise UserError(f'app "{app.name}": {problems[0]}')
-    made, responses = follow(app, made, kernel["release"])
+    releases, data = release_costs(app, costed), data_costs(app, image, costed)
+    kernel |= {f"a release of {name}": ns for name, ns in zip(names, releases, strict=True)} | {f"data of {one.name}": one.cost_ns for one in data}
+    made, responses = follow(app, made, releases, data)
     advice = {
         r.name: advise(made, r.name) for r in responses if r.deadline and made.task(r.name).period_ns and (r.response is None or r.response > r.deadline)
     }
@@ -208,36 +211,89 @@ def check_app(
     )  # fmt: skip
 
 
-def follow(app: App, tasks: TaskSet, release_ns: int) -> tuple[TaskSet, list[Response]]:
-    """With releases as interference, and with jobs that others release: as often as these end, so as late as they may.
+@dataclass(frozen=True)
+class Data:
+    """What a source gives, once: what handing it in and seeing it takes. `parent`: the job that leaves it, for a front end's."""
+
+    name: str
+    cost_ns: int
+    period_ns: int  # 0: nobody says
+    jitter_ns: int = 0
+    parent: int | None = None
+
+
+def release_costs(app: App, costed: Costed) -> list[int]:
+    """ns that one release of each job takes in all, steps aside: of who posts it, and in polls of the kernel (`measure.Events`)."""
+    out = []
+    for job, events in zip(app.jobs, costed.jobs, strict=True):
+        cycles = events.begun + events.late + events.boxes
+        if not job.released:
+            cycles += costed.post + EXCEPTION
+        if job.every:
+            cycles += events.due
+        out.append(costed.timing.ns(cycles) * _together(job))
+    return out
+
+
+def data_costs(app: App, image: Image, costed: Costed) -> list[Data]:
+    """Of each source that the kernel keeps. One of which nobody says how often it gives does so as often as it is read."""
+    out = []
+    for feed, events in zip(image.feeds, costed.feeds, strict=True):
+        source = feed.source
+        if isinstance(source, Feed):
+            parent = next(i for i, job in enumerate(app.jobs) if job.pipeline is source.pipeline)
+            out.append(Data(source.name, costed.timing.ns(events.arrived), source.period_us * US, 0, parent))
+            continue
+        readers = [job for job in app.jobs if job.pipeline.source is source]
+        every = source.period_us or min((job.every for job in readers if job.every), default=0)
+        jitter = max((job.jitter for job in readers if job.on is source), default=0)
+        out.append(Data(source.name, costed.timing.ns(events.pushed + EXCEPTION + events.arrived), every * US, jitter * US))
+    return out
+
+
+def follow(app: App, tasks: TaskSet, releases: Sequence[int], data: Sequence[Data] = ()) -> tuple[TaskSet, list[Response]]:
+    """With releases and data as interference, and with jobs that others release: as often as these end, so as late as they may.
 
     The jitter of such a job is its parent's jitter and worst response, which depends on the jitters in turn: from none on
     they are raised until nothing changes (K. Tindell, J. Clark, "Holistic schedulability analysis for distributed hard
     real-time systems", Microprocessing and Microprogramming 40, 1994). Without an end, or behind a parent that has no
-    bound, such a job has no rate.
+    bound, such a job has no rate; but its releases are no nearer than its parent's jobs, which run one after the other.
     """
     parents = [_parent(app, job) for job in app.jobs]
     found = list(tasks.tasks)
+    before: list[Response] | None = None
     responses: list[Response] = []
-    for attempt in range(32):
-        releases = [
-            Interference(f"releases of {task.name}", task.period_ns, release_ns * _together(job), task.jitter_ns)
-            for job, task in zip(app.jobs, found, strict=True)
-            if task.period_ns
+    attempt = 0
+    while before != responses:
+        attempt += 1
+        items = [
+            (f"releases of {task.name}", cost, task.period_ns, task.jitter_ns, parent)
+            for task, cost, parent in zip(found, releases, parents, strict=True)
         ]
-        made = replace(tasks, tasks=tuple(found), interference=(*tasks.interference, *releases))
-        responses = analyse(made)
-        changed = False
+        for one in data:
+            period, jitter = one.period_ns, one.jitter_ns
+            if one.parent is not None:
+                ended = responses[one.parent] if responses else None
+                open_end = attempt > 30 or (ended is not None and (ended.response is None or ended.apart != 0))
+                period = 0 if open_end or not found[one.parent].period_ns else period
+                jitter = found[one.parent].jitter_ns + ((ended.response or 0) if ended is not None else 0)
+            items.append((f"data of {one.name}", one.cost_ns, period, jitter, one.parent))
+        made_of = []
+        for name, cost, period, jitter, parent in items:
+            if not period and parent is not None:
+                period, jitter = found[parent].cpu_ns, 0
+            if cost and period:
+                made_of.append(Interference(name, period, cost, jitter))
+        made = replace(tasks, tasks=tuple(found), interference=(*tasks.interference, *made_of))
+        before, responses = responses, analyse(made)
         for i, parent in enumerate(parents):
             if parent is None or not found[i].period_ns:
                 continue
             response = responses[parent].response
-            if response is None or responses[parent].apart or attempt == 30:
-                found[i], changed = replace(found[i], period_ns=0), True
-            elif found[i].jitter_ns != found[parent].jitter_ns + response:
-                found[i], changed = replace(found[i], jitter_ns=found[parent].jitter_ns + response), True
-        if not changed:
-            break
+            if response is None or responses[parent].apart or attempt > 30:
+                found[i] = replace(found[i], period_ns=0)
+            else:
+                found[i] = replace(found[i], jitter_ns=found[parent].jitter_ns + response)
     return made, responses
 
 
@@ -289,18 +345,21 @@ def step_bounds(job: JobDecl, costed: Costed, profile: Profile | None) -> list[B
     return out
 
 
-def _task(name: str, job: JobDecl, bounds: list[Bound], costed: Costed) -> Task:
+def _task(name: str, job: JobDecl, events: Events, bounds: list[Bound], costed: Costed) -> Task:
     """Each step of the processor with all that the kernel may have to do in it beside: one piece of work of the accelerator
-    may end in any, and one that it begins itself as well."""
+    may end in any, and one that it begins itself as well. As a job ends, the kernel looks for what waits, and the next one
+    may begin: of jobs of lower classes, and of later ones, only that whose step is in the way can end before, so this is
+    its last step's."""
     extra = costed.timing.ns(costed.crowd + costed.look + costed.npu_interrupt)
     begun = costed.timing.ns(costed.npu_interrupt)
     first = costed.timing.ns(costed.resume)  # a job that sets another aside pays for it
+    last = costed.timing.ns(costed.stirred + events.begun) if job.released else 0
     steps = []
     for i, bound in enumerate(bounds):
         ns = bound.ns
         if bound.resource == "cpu":
             begins = i + 1 < len(bounds) and bounds[i + 1].resource == "npu"
-            ns += extra + (first if i == 0 else 0) + (begun if begins else 0)
+            ns += extra + (first if i == 0 else 0) + (begun if begins else 0) + (last if i + 1 == len(bounds) else 0)
         steps.append(Step(ns, bound.resource, bound.layer, bound.guaranteed, bound.name))
     return Task(
         name, job.priority, tuple(steps) * _together(job), job.period_us * US, job.deadline * US, job.jitter * US, job.phase * US,

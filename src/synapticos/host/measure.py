@@ -2,7 +2,8 @@
 
 The firmware is the app's own with a main program that runs every job alone over inputs of several kinds, then all at
 once, then one in the middle of another (`measure_program`). A poll is what the scheduler cannot interrupt, so a poll's
-cost is all of it: choosing, dispatching, the step, handing on, ending the job.
+cost is all of it: choosing, dispatching, the step, handing on, ending the job. What may happen in any poll beside its step
+(a release, a deadline that passes, what a source has given) is counted by itself, in a poll that runs nothing.
 
 Of a model on the accelerator the polls that begin and take up are counted like all others, and what the device is told
 says how long it works (`accelerated`). It is held until the processor sleeps, so that the end of its work, its interrupt
@@ -12,7 +13,7 @@ and `npu_look`, is counted by itself: any poll may meet one, as two begin with a
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -23,8 +24,8 @@ from synapticos import boards, lang, toolchain
 from synapticos.analysis.cycles import EXCEPTION, Costs, Timing
 from synapticos.analysis.paths import Code, Longest, NoBound
 from synapticos.analysis.stack import read_nodes, resolve
-from synapticos.app.declare import MAX_TIME, App
-from synapticos.app.image import Image, compile_app, tensor_fields
+from synapticos.app.declare import App, JobDecl
+from synapticos.app.image import Image, compile_app, run_rows, tensor_fields
 from synapticos.app.spec import DTYPES, Spec
 from synapticos.app.steps import Step
 from synapticos.emulator.devices import NEVER
@@ -40,8 +41,8 @@ from synapticos.kernel.sim import sim_work
 from synapticos.kernel.stages.tables import BUILTINS
 from synapticos.kernel.status import Status
 
-ALONE, TOGETHER, SET_ASIDE = 0, 1, 2
-INTERRUPT = 2  # the kind of a piece: the accelerator's
+ALONE, TOGETHER, NOTHING = (int(n) for n in (board_side.ALONE, board_side.TOGETHER, board_side.NOTHING))
+INTERRUPT = 3  # the kind of a piece: the accelerator's
 LOOK_ROOT = 0  # of the roots, where an app has an accelerator: npu_look
 HEAVY = 30_000_000  # multiply-accumulates of a model for which three inputs must do
 KINDS = ("lowest", "highest", "noise", "zeros", "more noise")
@@ -73,18 +74,37 @@ class StepCost:
 
 
 @dataclass
+class Events:
+    """What one job, or what a source gives, adds to polls beside steps, in cycles; in instructions too, for who compares.
+
+    A release by the clock is one poll's `due` and one's `begun`; so a release that waits, or that finds the queue full, is
+    paid for, and so is the look at all releases as its job ends. One by a source or by a detector's boxes is one's `begun`.
+    """
+
+    due: int = 0
+    begun: int = 0
+    late: int = 0  # the deadline passes: the look at all, and the end if that is the policy
+    boxes: int = 0  # what the job leaves releases others
+    arrived: int = 0  # of a source: an entry is whole
+    pushed: int = 0  # of a source: its driver hands one in
+
+
+@dataclass
 class Costed:
     """All that was counted, in cycles without a margin."""
 
     timing: Timing
     steps: dict[str, list[StepCost]]  # of each pipeline, in order
-    post: int  # a release
+    post: int  # who submits a job
     idle: int  # a poll that finds nothing
     crowd: int  # that a full table adds to a step at most
     resume: int  # that a job set aside adds to it at most, once each time
     inputs: int  # frames of each job
     instructions: int  # of all that ran
-    take: int = 0  # that a poll takes for each other job that has just been released
+    jobs: list[Events] = field(default_factory=list)  # of each of the app's jobs
+    feeds: list[Events] = field(default_factory=list)  # of each of its sources that keep what arrives
+    stirred: int = 0  # that a look at all releases adds to a poll
+    rest: int = 0  # to go to sleep
     tick: int = 0  # the board's clock interrupt, where it has one
     doze: int = 0  # from an interrupt that ends a sleep to the kernel
     look: int = 0  # that looking how the accelerator goes adds to any poll
@@ -118,7 +138,7 @@ def measure(
     from synapticos.emulator import Machine
 
     board = boards.find(board_name)
-    image = _compiled(app)
+    image = compile_app(app, slots=max(len(app.jobs), 1), enforce=False)
     if image.host_stages:
         names = ", ".join(stage.__name__ for stage, _ in image.host_stages)
         raise UserError(f'app "{app.name}": {names} is a stage of the host (NumPy) and cannot run on {board.name}; write it with @syn.stage')
@@ -136,25 +156,30 @@ def measure(
         frames = max(frames, len(given))
         number = [p.name for p in image.pipelines].index(job.pipeline.name)
         tensor = tensor_fields(spec)
-        rows += lang.pack(board_side.MeasureRow, pipeline=number, input_at=inputs, priority=job.priority, tensor=tensor)
+        rows += lang.pack(
+            board_side.MeasureRow, pipeline=number, input_at=inputs, priority=job.priority, deadline=job.deadline,
+            released=int(job.released or job.cascade is not None), boxes=most_boxes(app, job), tensor=tensor,
+        )  # fmt: skip
         inputs = _up(inputs + spec.bytes)
         fed[f"in{j}"] = b"".join(np.ascontiguousarray(f).tobytes() for f in given)
-    from synapticos.app import program
+    from synapticos.app import clock, program
 
-    blobs = {program.TABLES: image.tables, program.CONTAINERS: image.containers, board_side.MEASURES: rows}
-    parameters = firmware_parameters(image, max(inputs, 16), profile)
+    blobs = {program.TABLES: image.tables, program.CONTAINERS: image.containers, program.RUNS: run_rows(image)[0], board_side.MEASURES: rows}
+    parameters = firmware_parameters(image, max([inputs, 16, *(_up(feed.source.hop_bytes) for feed in image.feeds)]), profile)
     if parameters.get("GUARD"):
         board = board.guarded()
     entry: Any = board_side.main
     beside: list[Any] = []
     if image.offloads:
-        board, beside = with_accelerator(app, board), [board_side.npu_interrupt, sim_work]
+        board, beside = with_accelerator(app, board), [program.npu_interrupt, sim_work]
+    # The firmware's own main program is there too, though nothing calls it: whoever has fewer callers is compiled otherwise.
+    beside.append(clock.run_all_by_clock if image.clocked else program.run_all)
     made = Program.of([entry, *beside], parameters, 4, image.lean_tables, blobs)
     elf, _ = link_program(made, entry, board, chain, beside)
     advance()
     machine = Machine(elf, board, files=fed)
-    begins = [_symbol(machine.image, name)[0] for name in ("measured_post", "measured_poll", *(["board_interrupt"] if beside else []))]
-    inside = [_symbol(machine.image, name) for name in ("measure_post", "measure_poll", *(["measure_go"] if beside else []))]
+    begins = [_symbol(machine.image, name)[0] for name in ("measured_post", "measured_poll", "measured_work", *(["board_interrupt"] if image.offloads else []))]
+    inside = [_symbol(machine.image, name) for name in ("measure_post", "measure_poll", "measure_work", *(["measure_go"] if image.offloads else []))]
     costs = Costs(machine.image, timing)
     roots, members = _roots(made, image, elf, machine.image)
     meter = Meter(machine.cpu, costs, begins=begins, inside=inside, roots=roots, members=members)
@@ -183,21 +208,9 @@ def measure(
     return image, costed
 
 
-def _compiled(app: App) -> Image:
-    """The app with jobs that nothing releases or ends but the measuring program: the clock's first release and every
-    deadline are beyond any run, so that polls look at both and find nothing."""
-    declared = app.jobs
-    app.jobs = [
-        replace(
-            job, every=MAX_TIME if job.every else 0, phase=MAX_TIME if job.every else 0, on=None, cascade=None, own=False,
-            late="finish", deadline=MAX_TIME if job.deadline else 0,
-        )
-        for job in declared
-    ]  # fmt: skip
-    try:
-        return compile_app(app, slots=max(len(app.jobs), 1), enforce=False)
-    finally:
-        app.jobs = declared
+def most_boxes(app: App, job: JobDecl) -> int:
+    """Of what a job leaves, as many boxes release others at most."""
+    return max((cascade.most for cascade in app.cascades.values() if cascade.detector is job.pipeline), default=0)
 
 
 def _own_frames(source: Any, file: Path | None, crop: bool, most: int) -> list[np.ndarray]:
@@ -221,13 +234,14 @@ def _collect(image: Image, timing: Timing, data: bytes, pieces: list[tuple[int, 
         raise RuntimeError(f"{len(records)} records of {len(called)} pieces")
     found: dict[str, dict[tuple[int, ...], StepCost]] = {p.name: {} for p in image.pipelines}
     first: dict[tuple[int, ...], int] = {}  # cycles of the first frame alone
-    out = Costed(timing, {}, 0, 0, 0, 0, frames, 0, notes=notes)
+    out = Costed(timing, {}, 0, 0, 0, 0, frames, 0, [Events() for _ in image.jobs], [Events() for _ in image.feeds], notes=notes)
     out.look = max(looks.values(), default=0)
     out.npu_interrupt = max((EXCEPTION + cycles for kind, _, cycles in pieces if kind == INTERRUPT), default=0)
     device, begun = Device(), iter(worked)
     failed: dict[tuple[int, int], Status] = {}
     aside: dict[int, int] = {}
     first_poll = True
+    nothing = 0  # the last poll that found that
     for record, (piece, (kind, instructions, cycles)) in zip(records, called, strict=True):
         cycles -= looks.get(piece, 0)
         if kind != record["kind"]:
@@ -236,6 +250,13 @@ def _collect(image: Image, timing: Timing, data: bytes, pieces: list[tuple[int, 
         if kind == board_side.KIND_POST:
             out.post = max(out.post, cycles)
             aside, first_poll = {}, True
+            continue
+        if record["phase"] == NOTHING:
+            out.idle = max(out.idle, cycles)
+            nothing = cycles
+            continue
+        if record["phase"] > NOTHING:
+            _event(out, record["phase"], job, cycles if kind == board_side.KIND_WORK else max(cycles - nothing, 0))
             continue
         if job == board_side.NOBODY:
             out.idle = max(out.idle, cycles)
@@ -261,10 +282,9 @@ def _collect(image: Image, timing: Timing, data: bytes, pieces: list[tuple[int, 
                 first[job, *cursor] = cycles
         elif (job, *cursor) in first:
             more = cycles - first[job, *cursor]
-            if record["phase"] == TOGETHER and first_poll:
-                out.take = max(out.take, -(-more // max(len(image.jobs) - 1, 1)))
-            elif record["phase"] == TOGETHER:
-                out.crowd = max(out.crowd, more)
+            if record["phase"] == TOGETHER:
+                if not first_poll:  # which gives all jobs their places
+                    out.crowd = max(out.crowd, more)
             else:
                 aside[job] = aside.get(job, 0) + max(more, 0)
                 out.resume = max(out.resume, aside[job])
@@ -282,6 +302,21 @@ def _collect(image: Image, timing: Timing, data: bytes, pieces: list[tuple[int, 
         if away is not None:
             _put_off(image, job, away[0], found[job.pipeline.name], device, max(brings), out)
     return out
+
+
+def _event(out: Costed, phase: int, number: int, cycles: int) -> None:
+    """What one record of an event says."""
+    if phase == board_side.REST:
+        out.rest = max(out.rest, cycles)
+        return
+    if phase == board_side.STIRRED:
+        out.stirred = max(out.stirred, cycles)
+        return
+    names = {board_side.DUE: "due", board_side.BEGUN: "begun", board_side.LATE: "late", board_side.BOXES: "boxes"}
+    names |= {board_side.ARRIVED: "arrived", board_side.PUSHED: "pushed"}
+    name = names[phase]
+    events = (out.feeds if name in ("arrived", "pushed") else out.jobs)[number]
+    setattr(events, name, max(getattr(events, name), cycles))
 
 
 def _put_off(image: Image, job: Any, stage: int, found: dict[tuple[int, ...], StepCost], device: Device, bring: int, out: Costed) -> None:

@@ -291,7 +291,7 @@ def switch(kernel: Kernel, release: Release, on: bool) -> None:
     aim(kernel, release)
 
 
-@fn
+@fn(inline=False)
 def give_box(kernel: Kernel, release: Release, job: Job, place: u32) -> None:
     """Inside the critical section: a job that looks at a box gets it as its second input."""
     at = release.boxes_at + MAX_WAITING * BOX_STRIDE
@@ -316,12 +316,10 @@ def give_box(kernel: Kernel, release: Release, job: Job, place: u32) -> None:
     job.inputs = 2
 
 
-@fn
+@fn(inline=False)
 def start_waiting(kernel: Kernel, number: u32) -> None:
-    """Submit the oldest release that waits, if the last job has ended. Without a free slot it waits on."""
+    """Submit the oldest release that waits, as its last job has ended. Without a free slot it waits on."""
     release = kernel.releases.items[number]
-    if release.waiting == 0 or release.job != 0:
-        return
     pipeline = kernel.pipelines.items[release.pipeline]
     if pipeline.state != PipelineState.BUILT:
         drop_first(kernel, release)
@@ -409,4 +407,5 @@ def release_due(kernel: Kernel) -> None:
     if switched:
         find_due(kernel)
     for i in range(min(releases.count, RELEASES)):
-        start_waiting(kernel, i)
+        if releases.items[i].waiting != 0 and releases.items[i].job == 0:
+            start_waiting(kernel, i)

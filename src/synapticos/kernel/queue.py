@@ -58,7 +58,7 @@ def add_release(kernel: Kernel, release: Release, us: u64, entry: u32, item: u32
     return place
 
 
-@fn
+@fn(inline=False)
 def cascade_boxes(kernel: Kernel, job: Job) -> None:
     """A job has left boxes: each of the first ones releases the jobs that look at it, with the job's own input.
 
