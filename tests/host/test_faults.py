@@ -11,7 +11,8 @@ import pytest
 import synapticos as syn
 from synapticos import boards, toolchain
 from synapticos.boards import qemu
-from synapticos.errors import KernelError
+from synapticos.app.image import compile_app
+from synapticos.errors import KernelError, UserError
 from synapticos.host.execute import run_on_board, run_on_host
 from synapticos.host.firmware import build_firmware
 from synapticos.kernel.status import Status
@@ -60,14 +61,14 @@ def line_of(name):
     return next(first + i for i, line in enumerate(lines) if line.rstrip().endswith(f"# {name}"))
 
 
-def make_app(modes, tmp_path, watchdog=0):
+def make_app(modes, tmp_path, watchdog=0, of_job=None, of_stage=None):
     app = syn.App("frail", watchdog=watchdog)
     (tmp_path / "modes.bin").write_bytes(np.array(modes, np.int8).tobytes())
     (tmp_path / "good.bin").write_bytes(bytes(len(modes)))
     model = app.model(SINE, outputs=("y",))
-    victim = app.pipeline("victim", app.frames("modes", (1, 1), "int8", file=tmp_path / "modes.bin")).stage(fragile).model(model)
+    victim = app.pipeline("victim", app.frames("modes", (1, 1), "int8", file=tmp_path / "modes.bin")).stage(fragile, watchdog=of_stage).model(model)
     good = app.pipeline("good", app.frames("zeros", (1, 1), "int8", file=tmp_path / "good.bin")).model(model)
-    app.job(victim)
+    app.job(victim, watchdog=of_job)
     app.job(good)
     return app
 
@@ -155,6 +156,54 @@ def test_a_runtime_goes_on_and_says_who_it_was(tmp_path):
             assert job.failure.stage == 0
         assert rt.run("victim", np.array([[5]], np.int8)).shape == (1, 1)
         assert rt.kernel.guards[0].faults == 100 and rt.kernel.stats.errors == 100
+
+
+@pytest.mark.parametrize(
+    "where, of_job, of_stage",
+    [("checked", 1, None), ("native", 3000, 20), ("native", 20, None), ("cortex-m", 3000, 20), ("mps2-an521/own", 20, None),
+     ("mps2-an521/qemu", 3000, 20), ("lm3s6965evb/own", 3000, 20), ("lm3s6965evb/qemu", 20, None)],
+)  # fmt: skip
+def test_a_job_s_or_stage_s_own_watchdog_is_the_one_that_counts(where, of_job, of_stage, tmp_path):
+    own = {name: limit and limit * syn.ms for name, limit in (("of_job", of_job), ("of_stage", of_stage))}
+    app = make_app([SPIN, 5], tmp_path, watchdog=60_000 * syn.ms, **own)
+    image = compile_app(app)
+    job = 60_000 * syn.ms if of_job is None else of_job * syn.ms
+    assert [p.watchdogs for p in image.pipelines] == [[(of_stage or of_job) * syn.ms, job], [60_000 * syn.ms]]
+    report = run(where, app)
+    assert [(f.pipeline, f.frame, f.status) for f in report.failures] == [("victim", 0, Status.TIMEDOUT)]
+    assert f"took longer than the {of_stage or of_job} ms that it may" in report.failures[0].text
+    assert len(report.results) == 3
+
+
+def test_one_job_may_have_no_watchdog_where_others_have(tmp_path):
+    app = make_app([5], tmp_path, watchdog=20 * syn.ms, of_job=0)
+    assert [p.watchdogs for p in compile_app(app).pipelines] == [[0, 0], [20_000]]
+    with syn.Runtime(app) as rt:
+        limits = [[stage.watchdog_us[0] for stage in list(p.stages)[: p.count]] for p in list(rt.kernel.pipelines.items)[:2]]
+        assert limits == [[0, 0], [20_000]]
+
+
+@pytest.mark.parametrize("same", [{}, {"of_job": 20 * syn.ms}, {"of_stage": 20 * syn.ms, "of_job": 20 * syn.ms}])
+def test_watchdogs_that_say_what_the_app_says_cost_nothing(tmp_path, same):
+    image, plain = (compile_app(make_app([5], tmp_path, watchdog=20 * syn.ms, **more)) for more in (same, {}))
+    assert image.tables == plain.tables and image.guards == plain.guards == {"GUARD": 1, "WATCHDOG_US": 20_000, "WATCHDOGS": 0}
+
+
+@pytest.mark.parametrize("wrong", [-1, 1.5, "20", True, 1 << 32])
+def test_a_watchdog_that_is_no_time_is_refused(tmp_path, wrong):
+    for name in ("of_job", "of_stage"):
+        with pytest.raises(UserError, match=r'"victim": watchdog is whole microseconds'):
+            make_app([5], tmp_path, **{name: wrong})
+
+
+def test_nothing_can_stop_a_stage_of_the_host(tmp_path):
+    @syn.host_stage
+    def numpy_stage(x):
+        return x
+
+    app = syn.App("frail")
+    with pytest.raises(UserError, match="numpy_stage is a stage of the host"):
+        app.pipeline("p", app.frames("x", (1, 1), "int8")).stage(numpy_stage, watchdog=5 * syn.ms)
 
 
 def test_a_division_by_zero_is_found_without_checks_too(tmp_path):

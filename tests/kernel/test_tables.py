@@ -14,7 +14,7 @@ from synapticos.kernel.region import REGION_CONTAINERS, REGION_TABLES, Regions
 from synapticos.kernel.sched import Poll
 from synapticos.kernel.stages.tables import KIND_QUANTIZE
 from synapticos.kernel.status import Status
-from synapticos.kernel.tables import frame_bytes
+from synapticos.kernel.tables import AppHeader, frame_bytes
 from synapticos.kernel.tensor import StageCall, Tensor
 from synapticos.lang import u8
 from synapticos.model import compile_model
@@ -334,3 +334,28 @@ def test_a_slot_that_is_taken_again_while_poll_picks_it_waits_its_turn(w):
     assert mine and w.kernel.frames[0].owner == 1 and JobState(int(w.kernel.jobs[0].state)) in (JobState.RUNNING, JobState.SUSPENDED)
     w.run()
     assert w.result(low) == stub_output(b"\x11" * 48) and w.result(mine[0]) == stub_output(b"\x33" * 48)
+
+
+def limited(make, limits=None, at=None):
+    """A kernel booted with an app of two pipelines, whose five stages may take `limits`; its status."""
+    w = World(make(*ROOTS, **OPTIONS, WATCHDOGS=1, WATCHDOG_US=7))
+    data, containers = tables(MODEL, three()[:1] + [PipelineOf([app_stage(PASS, 64), model(0)], result=16)])
+    if limits is not None:
+        at = len(data) if at is None else at
+        field = next(offset for name, offset, _ in AppHeader.layout() if name == "watchdogs_at")
+        data = data[:field] + at.to_bytes(4, "little") + data[field + 4 :] + b"".join(n.to_bytes(4, "little") for n in limits)
+    give(w, (data, containers))
+    return w, w("app_boot")
+
+
+def test_each_stage_may_have_a_watchdog_of_its_own(make):
+    for limits, got in ((None, [7] * 5), ([5, 0, 0xFFFFFFFF, 1, 2], [5, 0, 0xFFFFFFFF, 1, 2])):
+        w, status = limited(make, limits)
+        assert status == Status.OK
+        items = w.kernel.pipelines.items
+        assert [items[p].stages[k].watchdog_us[0] for p, n in ((0, 3), (1, 2)) for k in range(n)] == got
+
+
+@pytest.mark.parametrize("limits, at", [([1] * 4, None), ([1] * 5, 6), ([1] * 5, 0xFFFFFFF0)])
+def test_watchdogs_outside_of_the_tables_are_refused(make, limits, at):
+    assert limited(make, limits, at)[1] == Status.INVAL

@@ -359,20 +359,26 @@ class Pipeline:
             return self._builtin("nms", iou=iou, score=score, max_boxes=max_boxes)
         return self._builtin("suppress", iou=iou, score=score, max_boxes=max_boxes, any_class=any_class, soft=soft, sigma=sigma)
 
-    def stage(self, function: "Stage[Any, Any] | HostStage", *, cost_us: int = 0, **cfg: Any) -> "Pipeline":
+    def stage(
+        self, function: "Stage[Any, Any] | HostStage", *, cost_us: int = 0, watchdog: int | None = None, **cfg: Any
+    ) -> "Pipeline":
         """A function of your own; keywords fill its `cfg`. `cost_us`: what it takes at most on its board, for `syn check`,
-        where that cannot be worked out."""
+        where that cannot be worked out. `watchdog`: the time after which its job is ended, in place of what the job says."""
+        if watchdog is not None:
+            watchdog = _time(f'pipeline "{self.name}"', "watchdog", watchdog)
         if type(cost_us) is not int or not 0 <= cost_us <= MAX_TIME:
             raise UserError(f'pipeline "{self.name}": cost_us is whole microseconds from 0 to {MAX_TIME}, not {cost_us!r}')
         self._begun(getattr(function, "__name__", str(function)))
         if isinstance(function, HostStage):
+            if watchdog:
+                raise UserError(f'pipeline "{self.name}": {function.__name__} is a stage of the host, which nothing can stop in the middle; leave out watchdog=')
             return self._add(host_step(self.name, function, self.specs))
         if not isinstance(function, Stage):
             name = getattr(function, "__name__", str(function))
             raise UserError(f'pipeline "{self.name}": {name} is not a stage; put @syn.stage (or @syn.host_stage) before it')
         after_model = bool(self.steps) and self.steps[-1].kind == "model"
         step = stage_step(self.name, self.app.name, function, self.specs, cfg, after_model)
-        step.cost_us = cost_us
+        step.cost_us, step.watchdog = cost_us, watchdog
         return self._add(step)
 
 
@@ -392,6 +398,7 @@ class JobDecl:
     depth: int = 1  # releases that may wait while a job runs
     enabled: bool = True
     preemptible: bool = True
+    watchdog: int | None = None  # us that each of its stages and layers may take, 0 for any time; None: as the app says
     cascade: "Cascade | None" = None
     own: bool = False  # nobody declared it: a front end's, as urgent as the most urgent that reads it
 
@@ -560,6 +567,7 @@ class App:
         depth: int = 1,
         enabled: bool = True,
         preemptible: bool = True,
+        watchdog: int | None = None,
     ) -> JobDecl:
         """Run `pipeline` `every` so many microseconds (from `phase` on, each up to `jitter` late), or `on` each thing that its
         source gives; a microphone's and a front end's need not say so. Without either, jobs are submitted.
@@ -567,7 +575,7 @@ class App:
         `deadline` counts from the release; `late` says what becomes of a job that misses it: it may `finish`, is ended
         (`abort`), or not begun (`skip`). While a job runs, `depth` releases may wait; of more, the `oldest` or the `newest` is
         dropped, or all become one (`coalesce`). A job that is not `enabled` waits for `job_enable`; one that is not
-        `preemptible` runs to its end."""
+        `preemptible` runs to its end. `watchdog` bounds each of its stages and layers, in place of the app's; 0: none does."""
         if isinstance(pipeline, sources.Feed) and pipeline.pipeline.app is self:
             pipeline = pipeline.pipeline
         if not isinstance(pipeline, Pipeline) or pipeline.app is not self:
@@ -592,7 +600,7 @@ class App:
             raise UserError(f"{where}: phase is less than every, the time between two releases")
         if jitter and not (every or on):
             raise UserError(f"{where}: jitter= says how late a release may be, and nothing releases it; say every= or on=")
-        job = JobDecl(pipeline, priority, every, deadline, late, on, phase, jitter, queue, depth, enabled, preemptible)
+        job = JobDecl(pipeline, priority, every, deadline, late, on, phase, jitter, queue, depth, enabled, preemptible, watchdog)
         return self._add_job(job)
 
     def cascade(
@@ -609,6 +617,7 @@ class App:
         depth: int | None = None,
         enabled: bool = True,
         preemptible: bool = True,
+        watchdog: int | None = None,
     ) -> Cascade:
         """Run `each`, which begins with .crop(...), for each of the first `most` boxes that `detector` leaves, on the frame in
         which it found them. Boxes beyond are counted. What the rest means, see `job`; a release is the detector's end."""
@@ -639,7 +648,7 @@ class App:
             raise UserError(f"{where}: declared twice; give one another name")
         depth = most if depth is None else depth
         job = JobDecl(
-            each, priority, 0, deadline, late, None, 0, 0, queue, depth, enabled, preemptible, cascade
+            each, priority, 0, deadline, late, None, 0, 0, queue, depth, enabled, preemptible, watchdog, cascade
         )
         cascade.job = self._add_job(job)
         self.cascades[name] = cascade
@@ -658,6 +667,8 @@ class App:
         if not isinstance(job.queue, str) or job.queue not in QUEUE:
             raise UserError(f'{where}: queue is "oldest", "newest" or "coalesce", not {job.queue!r}')
         _count(where, "depth", job.depth, 1, MAX_DEPTH)
+        if job.watchdog is not None:
+            job.watchdog = _time(where, "watchdog", job.watchdog)
         if job.queue == "coalesce" and job.depth != 1:
             raise UserError(f'{where}: queue="coalesce" lets one wait; leave depth={job.depth} out')
         for name in ("enabled", "preemptible"):

@@ -78,6 +78,7 @@ class PipelineImage:
     deadline: int  # us, 0: none
     worst: str  # which two neighbours make the plan
     together: Together | None = None  # its sources, where there are several
+    watchdogs: list[int] = field(default_factory=list)  # us that each step may take; 0: any time
 
 
 @dataclass
@@ -140,7 +141,18 @@ class Image:
     @property
     def guarded(self) -> bool:
         """Whether firmware contains faults in the job that makes them: where there is code of the user's own, or a watchdog."""
-        return bool(self.stages) or self.app.watchdog != 0
+        return bool(self.stages) or any(limit != 0 for pipeline in self.pipelines for limit in pipeline.watchdogs)
+
+    @property
+    def own_watchdogs(self) -> bool:
+        """Whether one of its steps may take another time than the app says for all."""
+        return any(limit != self.app.watchdog for pipeline in self.pipelines for limit in pipeline.watchdogs)
+
+    @property
+    def guards(self) -> dict[str, int]:
+        """Parameters of a build that contains faults."""
+        own = self.own_watchdogs  # then the tables say all of them
+        return {"GUARD": 1, "WATCHDOG_US": 0 if own else self.app.watchdog, "WATCHDOGS": int(own)}
 
     def shortages(self) -> list[str]:
         """What of the app's own budget for the arena is not enough: needed, available, missing, and what is alive at the peak."""
@@ -216,7 +228,7 @@ class Image:
         from synapticos.engine import Build
 
         roots = HOST_ROOTS + (CLOCK_ROOTS if self.clocked else [])
-        return Build(roots, tables=self.function_tables, **self.parameters | {"GUARD": 1, "WATCHDOG_US": self.app.watchdog})  # type: ignore[arg-type]
+        return Build(roots, tables=self.function_tables, **self.parameters | self.guards)  # type: ignore[arg-type]
 
     def boot(self, e: Any, kernel: Any, memory: Any, tables: Any, containers: Any) -> Any:
         """Start the app on an engine: the kernel's Status."""
@@ -335,7 +347,13 @@ class _Writer:
             job.deadline if job else 0,
             worst,
             pipeline.source if isinstance(pipeline.source, Together) else None,
+            [self.app.watchdog if limit is None else limit for limit in self.watchdogs(pipeline)],
         )
+
+    def watchdogs(self, pipeline: Pipeline) -> list[int | None]:
+        """What each step, or else its job, says of how long it may take."""
+        job = None if pipeline.job is None else pipeline.job.watchdog
+        return [job if step.watchdog is None else step.watchdog for step in pipeline.steps]
 
     def step(self, step: Step) -> tuple[dict[str, Any], int]:
         """A stage's row, and the bytes that its result gets."""
@@ -426,6 +444,9 @@ class _Writer:
         section("stages_at", _rows(rows.StageRow, self.stage_rows), 4)
         section("binds_at", b"".join(b.to_bytes(2, "little") for b in self.binds), 4)
         section("sources_at", b"".join(feed_row(feed) for feed in self.feeds), 4)
+        if image.own_watchdogs:
+            limits = [limit for p in image.pipelines for limit in p.watchdogs]
+            section("watchdogs_at", b"".join(limit.to_bytes(4, "little") for limit in limits), 4)
         del places["configs"]
         frames, place = [], image.before_frames
         for size in image.frames:

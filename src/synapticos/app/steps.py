@@ -25,6 +25,7 @@ class Step:
     part: str = ""  # of several sources, whose this step is
     place: tuple[int, int, int] = (0, 0, 0)  # of a part: in the job's input, in the model's block, bytes that the model takes
     cost_us: int = 0  # of a stage of the app's, where it says so
+    watchdog: int | None = None  # us that it may take, 0 for any time; None: as its job says
 
     @property
     def result_bytes(self) -> int:

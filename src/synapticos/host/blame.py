@@ -55,7 +55,7 @@ class Failure:
 
 def blame(
     pipeline: PipelineImage, frame: int, status: Status, stage: int, layer: int, fault: dict[str, Any] | None,
-    files: Callable[[int], str], *, elf: faults.Image | None = None, said: str = "", limit_us: int = 0,
+    files: Callable[[int], str], *, elf: faults.Image | None = None, said: str = "",
 ) -> Failure:  # fmt: skip
     """The failure of a job at `stage` and `layer`. `files` names the file of a number, `elf` is the firmware that ran."""
     if stage >= len(pipeline.steps):
@@ -69,7 +69,7 @@ def blame(
         text = {
             FaultKind.PROCESSOR: faults.cause(3, int(fault["causes"]), int(fault["address"]), int(fault["address"])),
             FaultKind.CHECK: said or "a check failed",
-            FaultKind.LATE: f"took longer than the {limit_us / 1000:g} ms that it may",
+            FaultKind.LATE: f"took longer than the {pipeline.watchdogs[stage] / 1000:g} ms that it may",
         }[kind]
         text = text if kind == FaultKind.LATE else f"did what it may not: {text}"
         place = None

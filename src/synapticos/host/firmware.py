@@ -138,7 +138,7 @@ def firmware_parameters(image: Image, inputs: int, profile: bool) -> dict[str, i
     if not profile:
         parameters["LAYER_TIMES"] = 1
     if image.guarded:
-        parameters |= {"GUARD": 1, "WATCHDOG_US": image.app.watchdog}
+        parameters |= image.guards
     return parameters
 
 

@@ -31,9 +31,8 @@ def read_record(
         at += size
         image = next(p for p in built.image.pipelines if p.name == pipeline)
         failure = blame(
-            image, frame, status, error_at >> 16, error_at & 0xFFFF, fault, lambda n: built.files.get(n, f"file {n}"), elf=elf,
-            limit_us=built.image.app.watchdog,
-        )  # fmt: skip
+            image, frame, status, error_at >> 16, error_at & 0xFFFF, fault, lambda n: built.files.get(n, f"file {n}"), elf=elf
+        )
     else:
         for spec, size in zip(specs, record["size"]):
             flat = np.frombuffer(data[at : at + size], DTYPES[spec.dtype])

@@ -557,9 +557,7 @@ class Runtime:
             fault = {name: getattr(made, name) for name in ("kind", "pc", "caller", "causes", "address", "file", "line")}
             said = getattr(e, "said", {}).get((made.file, made.line), "")
         core = getattr(e, "core", None)  # of an emulated one
-        return blame(
-            pipeline, 0, status, stage, layer, fault, e.file, elf=core and core.image, said=said, limit_us=self.app.watchdog
-        )
+        return blame(pipeline, 0, status, stage, layer, fault, e.file, elf=core and core.image, said=said)
 
     def _times(self, number: int) -> dict[str, Any]:
         for i in range(len(self.kernel.jobs)):

@@ -29,6 +29,7 @@ OFFLOAD = param(u32, 0, max=1)  # 1: backends may work beside the processor
 DSP = param(u32, 1, max=1)  # 0: no accelerators for signal processing are tried at boot, and no calls to them
 GUARD = param(u32, 0, max=1)  # 1: what a stage or layer does wrong ends its own job; the board has to answer `guard_run`
 WATCHDOG_US = param(u32, 0)  # how long one stage, or one layer's rows, may take in a build with GUARD; 0: any time
+WATCHDOGS = param(u32, 0, max=1)  # 1: an app's tables may say it of each stage, in place of that
 RUN_ON = param(u32, 0, max=1)  # 1: a poll runs all steps of a job that nothing could come between; for builds without a clock's duties
 ONE_THREAD = param(u32, 0, max=1)  # 1: one thread alone calls `poll` and what waits by it, so nobody else looks whether it is taken
 SYNC_TIMEOUT_MS = param(u32, 5000)  # how long `infer_run_sync` waits

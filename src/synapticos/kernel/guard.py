@@ -7,7 +7,7 @@ the registers, and a critical section that it was in. A build without GUARD call
 
 from synapticos.lang import *
 from synapticos.kernel import hal
-from synapticos.kernel.capacity import WATCHDOG_US
+from synapticos.kernel.capacity import WATCHDOG_US, WATCHDOGS
 from synapticos.kernel.container import ModelMemory
 from synapticos.kernel.job import Fault, FaultKind, Job
 from synapticos.kernel.kernel import Kernel
@@ -60,6 +60,15 @@ def run_layer_work(block: Ptr[u8]) -> None:
     work.status = BACKEND_RUN[work.backend](work.memory, work.step, work.row, work.row_end)
 
 
+@fn(inline=True)
+def watchdog(kernel: Kernel, job: Job) -> u32:
+    """How long the job's stage, or rows of its layer, may take, in microseconds; 0: any time."""
+    limit: u32 = WATCHDOG_US
+    for i in range(WATCHDOGS):
+        limit = kernel.pipelines.items[job.pipeline].stages[job.stage].watchdog_us[i]
+    return limit
+
+
 @fn(inline=False)
 def guard_stage(kernel: Kernel, job: Job, work: StageWork) -> Status:
     """Run a stage: its status, or that of its fault. It may write its result's room, its state, scratch and the call, and read
@@ -77,8 +86,9 @@ def guard_stage(kernel: Kernel, job: Job, work: StageWork) -> Status:
     config = call.config
     if config is not None:
         hal.guard_open(kernel.board, config, call.config_bytes, False)
+    limit_us = watchdog(kernel, job)
     fault = view(Fault, job.x[0])
-    kind = hal.guard_run(kernel.board, run_stage_work, view(u8, work), sizeof(StageWork), WATCHDOG_US, view(u32, fault))
+    kind = hal.guard_run(kernel.board, run_stage_work, view(u8, work), sizeof(StageWork), limit_us, view(u32, fault))
     if kind == u32(FaultKind.NONE):
         return work.status
     return guard_broken(kernel, job, kind)
@@ -95,8 +105,9 @@ def guard_layer(kernel: Kernel, job: Job, work: LayerWork) -> Status:
         hal.guard_open(kernel.board, m.persistent, m.persistent_bytes, True)
     hal.guard_open(kernel.board, m.input, m.input_bytes, False)
     hal.guard_open(kernel.board, m.container, m.container_bytes, False)
+    limit_us = watchdog(kernel, job)
     fault = view(Fault, job.x[0])
-    kind = hal.guard_run(kernel.board, run_layer_work, view(u8, work), sizeof(LayerWork), WATCHDOG_US, view(u32, fault))
+    kind = hal.guard_run(kernel.board, run_layer_work, view(u8, work), sizeof(LayerWork), limit_us, view(u32, fault))
     if kind == u32(FaultKind.NONE):
         return work.status
     return guard_broken(kernel, job, kind)

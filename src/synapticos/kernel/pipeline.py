@@ -7,7 +7,7 @@ are copied into the pipeline when a stage is added, unless they lie in the app's
 """
 
 from synapticos.lang import *
-from synapticos.kernel.capacity import PIPELINE_CONFIG_BYTES, MAX_PIPELINES, MAX_PIPELINE_STAGES
+from synapticos.kernel.capacity import PIPELINE_CONFIG_BYTES, MAX_PIPELINES, MAX_PIPELINE_STAGES, WATCHDOG_US, WATCHDOGS
 from synapticos.kernel.region import REGION_NONE
 from synapticos.kernel.status import Status
 from synapticos.kernel.tensor import MAX_STAGE_INPUTS
@@ -47,6 +47,7 @@ class Stage:
     capacity: u32  # bytes that its output gets; 0: by the published rule
     state_at: u32  # in the arena
     state_bytes: u32  # kept from run to run; 0: none
+    watchdog_us: Shaped[Array[u32], WATCHDOGS]  # how long it, or rows of its model's layer, may take; 0: any time
     config_bytes: u16
     config_region: u8  # REGION_NONE: the pipeline's copies
     kind: StageKind
@@ -170,6 +171,8 @@ def pipeline_append(pipeline: Pipeline, kind: StageKind, number: u32) -> Stage |
     stage.capacity = 0
     stage.state_at = 0
     stage.state_bytes = 0
+    for i in range(WATCHDOGS):
+        stage.watchdog_us[i] = WATCHDOG_US
     stage.config_bytes = 0
     stage.config_region = REGION_NONE
     stage.kind = kind

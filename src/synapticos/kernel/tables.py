@@ -13,8 +13,8 @@ from synapticos.lang import *
 from synapticos.kernel.arena import align_up, shape_bytes
 from synapticos.kernel.bits import bit
 from synapticos.kernel.capacity import (
-    DEADLINES, FEED_ENTRIES, FEEDS, FRONT_ENDS, HOST_STAGES, LATE_POLICIES, MAX_JOBS, MAX_PIPELINES, MAX_WAITING, PARTS, PLAIN_STAGES,
-    RELEASES,
+    DEADLINES, FEED_ENTRIES, FEEDS, FRONT_ENDS, HOST_STAGES, LATE_POLICIES, MAX_JOBS, MAX_PIPELINES, MAX_WAITING, PARTS,
+    PLAIN_STAGES, RELEASES, WATCHDOGS,
 )  # fmt: skip
 from synapticos.kernel.compose import model_buffer, pipeline_build, pipeline_create, stage_kind
 from synapticos.kernel.container import MAGIC, Header
@@ -79,7 +79,7 @@ class AppHeader:
     persistent_bytes: u32  # of all models
     arena_bytes: u32  # scratch included; for the reader
     scratch_bytes: u32
-    reserved_end: u32
+    watchdogs_at: u32  # a u32 for each stage: microseconds that it may take, 0 for any; 0: the build says it for all
 
 
 @struct
@@ -375,6 +375,19 @@ def plan_pipeline(kernel: Kernel, pipeline: Pipeline) -> Status:
 
 
 @fn
+def boot_watchdogs(kernel: Kernel, header: AppHeader, pipeline: Pipeline, first: u32) -> Status:
+    """How long the pipeline's stages may take, of which `first` is the number of the first. Returns OK; INVAL."""
+    bytes = table_rows(kernel, header.watchdogs_at, header.stages, 4, 4)
+    if bytes is None:
+        return Status.INVAL
+    limits = view(u32, bytes)
+    for k in range(pipeline.count):
+        for i in range(WATCHDOGS):
+            pipeline.stages[k].watchdog_us[i] = limits[first + k]
+    return Status.OK
+
+
+@fn
 def boot_pipelines(kernel: Kernel, header: AppHeader) -> Status:
     """Create, fill and build the app's pipelines: pipeline row i gets slot i."""
     rows = table_rows(kernel, header.pipelines_at, header.pipelines, PIPELINE_ROW, 4)
@@ -395,6 +408,8 @@ def boot_pipelines(kernel: Kernel, header: AppHeader) -> Status:
             if status != Status.OK:
                 log.error(kernel.log, f"pipeline {i} of the app, stage {k}: {i32(status)}")
                 return status
+        if WATCHDOGS != 0 and header.watchdogs_at != 0:
+            check(boot_watchdogs(kernel, header, pipeline, row.first_stage))
         if row.feed != 0 or row.source != 0:
             if row.feed > header.sources or row.source > header.sources or (row.feed != 0 and row.feed <= row.source) or FEEDS == 0:
                 return Status.INVAL
