@@ -14,9 +14,9 @@ MORE = """
 void hal_console(uint32_t, const uint8_t *, uint32_t);
 uint32_t hal_critical_enter(uint32_t);
 void hal_critical_exit(uint32_t, uint32_t);
-void hal_wake(uint32_t);
 void hal_idle(uint32_t);
 void hal_spend(uint32_t, uint32_t);
+void hal_wake_at(uint32_t, uint32_t);
 void hal_interrupt_at(uint32_t, uint32_t, uint32_t);
 uint32_t hal_argument(uint32_t, uint8_t *, uint32_t);
 int32_t hal_file_read(uint32_t, const uint8_t *, uint32_t, uint8_t *, uint32_t);
@@ -30,6 +30,31 @@ uint32_t hal_critical_enter(uint32_t);
 void hal_critical_exit(uint32_t, uint32_t);
 int32_t host_call(void (*)(void *), void *, uint32_t *, uint32_t);
 void good(void *p); void bad(void *p); void leave(void *p); void count(void *p); void nested(void *p);
+void hal_wake(uint32_t); void hal_idle(uint32_t); void hal_wake_at(uint32_t, uint32_t); uint32_t hal_ticks(uint32_t);
+void relay(void *p);
+/* p: board, its turn, turns in all, threads, next number, sleeps that lasted though it was the thread's turn, when the turn was given. */
+void relay(void *p) {
+    volatile uint32_t *w = p;
+    uint32_t board = w[0], mine = __atomic_fetch_add(&w[4], 1, __ATOMIC_SEQ_CST);
+    for (;;) {
+        uint32_t turn = __atomic_load_n(&w[1], __ATOMIC_SEQ_CST);
+        if (turn >= w[2]) return;
+        if (turn % w[3] == mine) {
+            w[6] = hal_ticks(board);
+            uint32_t state = turn % 2 ? hal_critical_enter(board) : 1;
+            __atomic_store_n(&w[1], turn + 1, __ATOMIC_SEQ_CST);
+            hal_wake(board);
+            hal_critical_exit(board, state);
+            continue;
+        }
+        uint32_t began = hal_ticks(board);
+        hal_wake_at(board, began + 20000);
+        hal_idle(board);
+        turn = __atomic_load_n(&w[1], __ATOMIC_SEQ_CST);
+        if (turn % w[3] == mine && turn < w[2] && hal_ticks(board) - began >= 20000 && hal_ticks(board) - w[6] >= 10000)
+            __atomic_fetch_add(&w[5], 1, __ATOMIC_SEQ_CST);
+    }
+}
 void good(void *p) { *(uint32_t *)p += 1; }
 void bad(void *p) { *(uint32_t *)p += 1; syn_panic(3, 41); }
 void leave(void *p) { (void)p; hal_exit(0, -7); }
@@ -50,7 +75,7 @@ class Native(NativeBoard):
 
     def __init__(self, ffi, lib, **options):
         super().__init__(ffi, lib, **options)
-        for name in ("ticks", "tick_rate", "console", "critical_enter", "critical_exit", "wake", "idle", "spend", "interrupt_at"):
+        for name in ("ticks", "tick_rate", "console", "critical_enter", "critical_exit", "wake", "wake_at", "idle", "spend", "interrupt_at"):
             setattr(self, name, getattr(lib, f"hal_{name}"))
 
         def buffers(function):
@@ -73,7 +98,7 @@ def built(tmp_path_factory):
         (folder / "program.c").write_text(PROGRAM)
         out = chains[name].shared([folder / "program.c", *SOURCES], folder / "host.so")
         ffi = cffi.FFI()
-        ffi.cdef(CDEF + MORE + "".join(f"void {n}(void *);" for n in ("good", "bad", "leave", "count", "nested")))
+        ffi.cdef(CDEF + MORE + "".join(f"void {n}(void *);" for n in ("good", "bad", "leave", "count", "nested", "relay")))
         return ffi, ffi.dlopen(str(out))
 
     return build
@@ -234,6 +259,54 @@ def test_a_native_critical_section_keeps_other_threads_out(library):
     for thread in threads:
         thread.join()
     assert block[0] == 60000
+
+
+@pytest.mark.parametrize("threads", [2, 5])
+def test_a_wake_reaches_every_native_sleeper_wherever_it_falls(library, threads):
+    """Threads hand on a turn, each woken by the one before; a wake that got lost would make them sleep their time out."""
+    ffi, lib = library
+    board = NativeBoard(ffi, lib, real_clock=True)
+    words = ffi.new("uint32_t[7]", [board.number, 0, 4000, threads, 0, 0, 0])
+    started = [threading.Thread(target=lib.relay, args=(words,)) for _ in range(threads)]
+    for thread in started:
+        thread.start()
+    for thread in started:
+        thread.join(60)
+        assert not thread.is_alive()
+    assert words[5] <= 4  # the machine may have had no time for a thread
+    board.close()
+
+
+def test_each_native_thread_has_its_own_alarm_and_its_own_wakes(library):
+    ffi, lib = library
+    board = NativeBoard(ffi, lib, real_clock=True)
+    n = board.number
+
+    def sleep(us):
+        start = lib.hal_ticks(n)
+        lib.hal_wake_at(n, (start + us) % 2**32)
+        lib.hal_idle(n)
+        return (lib.hal_ticks(n) - start) % 2**32
+
+    def in_thread(call):
+        got = []
+        thread = threading.Thread(target=lambda: got.append(call()))
+        thread.start()
+        thread.join()
+        return got[0]
+
+    sleep(100)
+    assert sleep(3000) >= 3000
+    assert sleep(2**31 - 1) >= 20000  # no sleep is longer than that
+    lib.hal_wake(n)
+    in_thread(lambda: (sleep(3000), sleep(3000)))  # takes nothing from this one
+    assert min(sleep(19000), (lib.hal_wake(n), sleep(19000))[1]) < 19000
+    lib.hal_wake_at(n, (lib.hal_ticks(n) + 19000) % 2**32)
+    in_thread(lambda: lib.hal_idle(n))  # uses up no alarm of others
+    start = lib.hal_ticks(n)
+    lib.hal_idle(n)
+    assert (lib.hal_ticks(n) - start) % 2**32 > 2000
+    board.close()
 
 
 def test_native_boards_run_out_and_come_back(library):

@@ -10,7 +10,7 @@ typedef struct {
     uint32_t since, ticks;
     uint32_t lost; /* for tests: it never ends */
     int32_t fails; /* for tests: how it ends */
-    uint32_t told; /* a sleeper was woken */
+    uint32_t starts; /* how often it has begun; wraps */
 } counting_npu;
 
 static inline int32_t counting_status(const volatile counting_npu *npu, uint32_t now, uint32_t ticket) {
@@ -21,19 +21,22 @@ static inline int32_t counting_status(const volatile counting_npu *npu, uint32_t
     return npu->fails;
 }
 
-/* Ticks until it is done; many if it is at nothing, or was found to be done by this function before. */
-static inline int32_t counting_left(volatile counting_npu *npu, uint32_t now) {
-    if (!npu->started || npu->lost || npu->told)
+/* Ticks until it is done; many if it is at nothing, or was found to be done with this `told` before: what one sleeper keeps. */
+static inline int32_t counting_left(const volatile counting_npu *npu, uint32_t now, uint32_t *told) {
+    if (!npu->started || npu->lost || *told == npu->starts)
         return INT32_MAX;
-    npu->told = now - npu->since >= npu->ticks;
-    return npu->told ? 0 : (int32_t)(npu->ticks - (now - npu->since));
+    const uint32_t passed = now - npu->since;
+    if (passed < npu->ticks)
+        return (int32_t)(npu->ticks - passed);
+    *told = npu->starts;
+    return 0;
 }
 
 static inline int32_t counting_start(volatile counting_npu *npu, uint32_t now, uint32_t ticket, uint32_t ticks) {
     if (counting_status(npu, now, npu->ticket) == HAL_INPROGRESS)
         return HAL_BUSY;
     npu->started = 1;
-    npu->told = 0;
+    npu->starts++;
     npu->ticket = ticket;
     npu->since = now;
     npu->ticks = ticks;

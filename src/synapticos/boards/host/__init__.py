@@ -34,6 +34,7 @@ void host_set_argument(uint32_t board, const uint8_t *text, uint32_t n);
 void host_set_folder(uint32_t board, const char *folder);
 int32_t host_call(void *function, void *block, uint32_t *told, uint32_t board);
 uint32_t hal_ticks(uint32_t board);
+void hal_wake(uint32_t board);
 uint32_t hal_tick_rate(uint32_t board);
 """
 
@@ -347,6 +348,12 @@ class NativeBoard:
     def advance(self, ticks: int) -> None:
         """Let virtual time pass, without interrupts."""
         self.now += ticks
+
+    def wake_up(self) -> None:
+        """As the kernel's `wake`, from a program beside it. Nobody sleeps for one that is closed."""
+        number = self.number  # another thread may close it just now
+        if number >= 0:
+            self._lib.hal_wake(number)
 
     def interrupt(self, line: int, handler: Any, block: Any) -> None:
         """What an interrupt calls: an address of C, and what it is given."""

@@ -5,10 +5,12 @@
 #include "../hal.h"
 #include "../counting.h"
 #include "../virtual.h"
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 #ifdef __linux__
+#include <linux/futex.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -19,18 +21,20 @@
 
 enum { PANICKED = 1, EXITED = 2 }; /* how a call was left; FAULT_LATE is the third way */
 enum { HOST_BOARDS = 64, CONSOLE = 1 << 16, TEXT = 1024, TICK_RATE = 1000000 };
+enum { NAP = 20000, DOZE = 1000, PIECE = 50 }; /* us: how long a sleep may be, and its pieces where nobody can end it */
+enum { PATIENCE = 1000 }; /* tries to get into a section before others are let run */
 
 typedef struct {
     uint32_t used;
     uint32_t real; /* the machine's clock, not the virtual one */
     uint32_t ticks;
     uint32_t rate;
-    uint32_t woken;
-    uint32_t alarm; /* ticks at which the next idle ends */
-    uint32_t alarmed;
+    uint32_t wakes; /* how many there were; goes on when the board is opened anew, and wraps */
+    uint32_t sleepers; /* threads that sleep, or are about to */
     virtual_line lines[VIRTUAL_LINES];
     counting_npu npu;
     void *owner; /* of the critical section: something of its thread's, or null */
+    uint32_t owes; /* it has woken others, who are told once it leaves: else they might only wait for it */
     uint32_t lock; /* of the console */
     uint32_t console_used;
     uint8_t console[CONSOLE];
@@ -40,6 +44,16 @@ typedef struct {
 } host_board;
 
 static host_board boards[HOST_BOARDS];
+
+/* What a thread knows of a board that it sleeps on. Each has its own, so one that wakes takes nothing from the others. */
+typedef struct {
+    uint32_t seen; /* of the board's `wakes` */
+    uint32_t told; /* for which of the accelerator's works it was woken */
+    uint32_t alarm; /* ticks at which its next idle ends */
+    uint32_t alarmed;
+} sleeper;
+
+static __thread sleeper sleeps[HOST_BOARDS];
 
 /* What the host calls ---------------------------------------------------------------------------------------------- */
 
@@ -91,12 +105,14 @@ int32_t host_open(void) {
         if (__atomic_exchange_n(&boards[i].used, 1, __ATOMIC_ACQUIRE) != 0)
             continue;
         host_board *b = &boards[i];
-        b->real = b->ticks = b->woken = b->alarm = b->alarmed = b->console_used = b->argument_bytes = 0;
+        b->real = b->ticks = b->console_used = b->argument_bytes = 0;
         b->rate = TICK_RATE;
         b->owner = NULL;
+        b->owes = 0;
         b->folder[0] = 0;
         memset(b->lines, 0, sizeof b->lines);
-        memset(&b->npu, 0, sizeof b->npu);
+        b->npu.started = b->npu.lost = 0; /* `starts` goes on: sleepers may know it */
+        b->npu.fails = 0;
         return (int32_t)i;
     }
     return -1;
@@ -228,45 +244,90 @@ uint32_t hal_critical_enter(uint32_t board) {
     host_board *b = get(board);
     if (__atomic_load_n(&b->owner, __ATOMIC_RELAXED) == me())
         return 1;
-    for (;;) {
+    for (uint32_t tries = 0;; tries++) {
         void *nobody = NULL;
         if (__atomic_compare_exchange_n(&b->owner, &nobody, me(), 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
             return 0;
+        if (tries >= PATIENCE)
+            sched_yield(); /* its thread is not running */
     }
+}
+
+static void rouse(host_board *b) {
+#ifdef __linux__
+    if (__atomic_load_n(&b->sleepers, __ATOMIC_SEQ_CST) != 0)
+        syscall(SYS_futex, &b->wakes, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+#else
+    (void)b;
+#endif
 }
 
 void hal_critical_exit(uint32_t board, uint32_t state) {
-    if (state == 0)
-        __atomic_store_n(&get(board)->owner, NULL, __ATOMIC_RELEASE);
+    host_board *b = get(board);
+    if (state != 0)
+        return;
+    const uint32_t owes = b->owes;
+    b->owes = 0;
+    __atomic_store_n(&b->owner, NULL, __ATOMIC_RELEASE);
+    if (owes)
+        rouse(b);
 }
 
+/* A sleeper counts itself before it compares `wakes` and sleeps, both in one as the system does it; so either it sees this
+   wake, or this sees it. */
 void hal_wake(uint32_t board) {
-    __atomic_store_n(&get(board)->woken, 1, __ATOMIC_RELEASE);
+    host_board *b = get(board);
+    __atomic_add_fetch(&b->wakes, 1, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&b->owner, __ATOMIC_RELAXED) == me())
+        b->owes = 1;
+    else
+        rouse(b);
 }
 
 void hal_wake_at(uint32_t board, uint32_t ticks) {
-    host_board *b = get(board);
-    b->alarm = ticks;
-    b->alarmed = 1;
+    sleeper *me = &sleeps[get(board) - boards];
+    me->alarm = ticks;
+    me->alarmed = 1;
 }
 
-/* With the machine's clock: sleep until a wake, the alarm or the end of the accelerator's work, a millisecond at most.
-   Virtual time stands still. */
+/* Sleep for `us` microseconds at most, unless `wakes` is not `seen` any more; a signal ends it too. */
+static void nap(host_board *b, uint32_t seen, int32_t us) {
+#ifdef __linux__
+    const struct timespec time = {0, us * 1000};
+    holding++; /* so `sleepers` is counted down again */
+    __atomic_add_fetch(&b->sleepers, 1, __ATOMIC_SEQ_CST);
+    syscall(SYS_futex, &b->wakes, FUTEX_WAIT_PRIVATE, seen, &time, NULL, 0);
+    __atomic_sub_fetch(&b->sleepers, 1, __ATOMIC_SEQ_CST);
+    holding--;
+#else
+    while (us > 0 && __atomic_load_n(&b->wakes, __ATOMIC_ACQUIRE) == seen) {
+        const struct timespec time = {0, us < PIECE ? us * 1000 : PIECE * 1000};
+        nanosleep(&time, NULL);
+        us -= PIECE;
+    }
+#endif
+}
+
+/* With the machine's clock: sleep until a wake that this thread has not seen, the alarm or the end of the accelerator's
+   work; with an alarm NAP at most, without one DOZE. Virtual time stands still. */
 void hal_idle(uint32_t board) {
     host_board *b = get(board);
-    const uint32_t alarmed = b->alarmed;
-    b->alarmed = 0;
-    for (uint32_t i = 0; b->real && i < 20; i++) {
-        int32_t left = alarmed ? (int32_t)(b->alarm - hal_ticks(board)) : 50;
-        const int32_t works = counting_left(&b->npu, hal_ticks(board));
-        if (works < left)
-            left = works;
-        if (left <= 0 || __atomic_load_n(&b->woken, __ATOMIC_ACQUIRE) != 0)
-            break;
-        const struct timespec nap = {0, left < 50 ? left * 1000 : 50000};
-        nanosleep(&nap, NULL);
+    sleeper *me = &sleeps[b - boards];
+    const uint32_t seen = me->seen, alarmed = me->alarmed;
+    me->alarmed = 0;
+    if (b->real && __atomic_load_n(&b->wakes, __ATOMIC_ACQUIRE) == seen) {
+        const uint32_t now = hal_ticks(board);
+        int32_t left = DOZE;
+        if (alarmed) {
+            left = (int32_t)(me->alarm - now);
+            left = left < NAP ? left : NAP;
+        }
+        const int32_t works = counting_left(&b->npu, now, &me->told);
+        left = works < left ? works : left;
+        if (left > 0)
+            nap(b, seen, left);
     }
-    __atomic_store_n(&b->woken, 0, __ATOMIC_RELEASE);
+    me->seen = __atomic_load_n(&b->wakes, __ATOMIC_ACQUIRE);
 }
 
 /* With the machine's clock: the time is waited for, and no interrupts are made up. */
