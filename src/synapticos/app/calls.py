@@ -1,10 +1,29 @@
-"""What a program in Python asks of the kernel at once: a way into compiled code costs it more than what is done there."""
+"""What a program in Python asks of the kernel at once: a way into compiled code costs it more than what is done there.
+
+One thread at a time runs the kernel, by `job_run` or `kernel_serve`; others sleep in `job_await` meanwhile. A job that is
+awaited so is its waiter's to take: who runs the kernel need not go back to Python for its end.
+"""
 
 from synapticos.kernel import hal
+from synapticos.kernel.capacity import MAX_JOBS
+from synapticos.kernel.due import due_ticks, rest_until
+from synapticos.kernel.job import job_finished
 from synapticos.kernel.kernel import Kernel
-from synapticos.kernel.sched import Poll, infer_detach, kernel_poll, outcome
+from synapticos.kernel.sched import Poll, find_slot, infer_abort, infer_detach, kernel_poll, outcome
 from synapticos.kernel.status import Status
-from synapticos.lang import fn, i32, ignore, u32, u64, wrap
+from synapticos.lang import Array, Shaped, fn, i32, ignore, struct, u32, u64, wrap
+
+ENDED = 1  # bits of an answer: the job has ended, or one has
+HOST = 2  # a stage of the host is wanted
+
+
+@struct
+class Turn:
+    """Who runs the kernel, who wants to, and who waits."""
+
+    left: u32  # how often a thread has gone that ran it; wraps
+    wanted: u32  # not 0: somebody waits to run it
+    awaited: Shaped[Array[u32], MAX_JOBS]  # by slot: id of a job that a thread waits for in `job_await`
 
 
 @fn(pure=True)
@@ -18,7 +37,7 @@ def job_told(over: bool, status: Status) -> u64:
     """A job's end in one word: bit 0 whether it has ended, bits 8 to 15 its status, negated."""
     if not over:
         return 0
-    return u64(u32(-i32(status))) << 8 | 1
+    return u64(u32(-i32(status))) << 8 | ENDED
 
 
 @fn
@@ -29,38 +48,117 @@ def job_look(kernel: Kernel, id: u32) -> u64:
 
 
 @fn
-def job_run(kernel: Kernel, id: u32, slice_us: u32, keep: bool) -> u64:
-    """Run the kernel until job `id` has ended, another one has (somebody may wait for that), a stage of the host is
-    wanted, or `slice_us` are over.
+def job_stop(kernel: Kernel, id: u32) -> Status:
+    """`infer_abort`, heard by who sleeps until the job has ended."""
+    status = infer_abort(kernel, id)
+    hal.wake(kernel.board)
+    return status
 
-    The result is as of `job_told`; or with bit 1 set, from bit 32 on the job that wants a stage of the host. A job that
-    has ended well is freed unless `keep`.
+
+@fn
+def untaken(kernel: Kernel, turn: Turn) -> bool:
+    """Has a job ended that nobody takes who waits in `job_await`?"""
+    found = False
+    state = hal.critical_enter(kernel.board)
+    for i in range(MAX_JOBS):
+        job = kernel.jobs[i]
+        if job_finished(job) and turn.awaited[i] != job.id:
+            found = True
+    hal.critical_exit(kernel.board, state)
+    return found
+
+
+@fn
+def sleep(kernel: Kernel, span: u32) -> bool:
+    """Sleep until there may be something to do, `span` ticks at most; for the thread that runs the kernel. False if its
+    clock stands."""
+    due = due_ticks(kernel)
+    before = hal.ticks(kernel.board)
+    time = kernel.clock.ticks + wrap(u32, before - kernel.clock.last)
+    if due <= time:
+        return True
+    end = time + span
+    rest_until(kernel, min(due, end))
+    after = hal.ticks(kernel.board)
+    return before != after
+
+
+@fn
+def take_turn(kernel: Kernel, turn: Turn, id: u32, span: u32) -> u64:
+    """Run the kernel, and sleep when there is nothing to do, until job `id` (0: none) has ended, or another one that its
+    waiter does not take; a stage of the host is wanted; another thread wants its turn; `span` ticks are over (0: one round);
+    or there is nothing to do and the clock stands.
+
+    The result is ENDED, or HOST and from bit 32 on the job that wants a stage, or 0.
     """
-    over, status = outcome(kernel, id)
-    running = not over
-    first = ended(kernel)
     start = hal.ticks(kernel.board)
-    rate = hal.tick_rate(kernel.board)
-    wanted: u32 = 0
-    while running:
+    first = ended(kernel)
+    left = span
+    while True:
         answer, job = kernel_poll(kernel)
-        over, status = outcome(kernel, id)
         now_ended = ended(kernel)
-        running = not over and now_ended == first
-        if running and answer == Poll.HOST:
-            wanted = job
-            running = False
-        if running and answer != Poll.RAN:
-            before = hal.ticks(kernel.board)
-            hal.idle(kernel.board)
-            after = hal.ticks(kernel.board)
-            running = before != after  # else its clock stands
-        if running:
-            now = hal.ticks(kernel.board)
-            running = u64(wrap(u32, now - start)) * 1000000 < u64(slice_us) * rate
-    if wanted != 0:
-        return u64(wanted) << 32 | 2
-    told = job_told(over, status)
+        if now_ended != first:
+            first = now_ended
+            over, status = outcome(kernel, id)
+            if over and id != 0:
+                return ENDED
+            over = untaken(kernel, turn)
+            if over:
+                return ENDED
+        if answer == Poll.HOST:
+            return u64(job) << 32 | HOST
+        goes = True
+        if answer != Poll.RAN and turn.wanted == 0:
+            goes = sleep(kernel, left)
+        now = hal.ticks(kernel.board)
+        spent = wrap(u32, now - start)
+        left = span - min(spent, span)
+        if not goes or left == 0 or turn.wanted != 0:
+            return 0
+
+
+@fn
+def job_run(kernel: Kernel, turn: Turn, id: u32, span: u32, keep: bool) -> u64:
+    """`take_turn` for job `id`. The result is as of `job_told`; or with HOST set, from bit 32 on the job that wants a stage
+    of the host. A job that has ended well is freed unless `keep`."""
+    over, status = outcome(kernel, id)
+    if not over:
+        told = take_turn(kernel, turn, id, span)
+        if told & HOST != 0:
+            return told
+        over, status = outcome(kernel, id)
     if over and not keep and status == Status.OK:
         ignore(infer_detach(kernel, id))
-    return told
+    return job_told(over, status)
+
+
+@fn
+def job_await(kernel: Kernel, turn: Turn, left: u32, id: u32, span: u32) -> u64:
+    """Sleep until job `id` has ended, who ran the kernel has gone (`turn.left` is not `left` any more), or `span` ticks are
+    over; while another thread runs the kernel, and only by a clock that goes.
+
+    The result is as of `job_told`. If the job has ended it is for the caller to take; it stays marked as awaited until then.
+    """
+    state = hal.critical_enter(kernel.board)
+    slot = find_slot(kernel, id)
+    if slot != MAX_JOBS:
+        turn.awaited[slot] = id
+    hal.critical_exit(kernel.board, state)
+    over, status = outcome(kernel, id)
+    start = hal.ticks(kernel.board)
+    spent: u32 = 0
+    while not over and spent < span and turn.left == left:
+        hal.wake_at(kernel.board, wrap(u32, start + span))
+        hal.idle(kernel.board)
+        over, status = outcome(kernel, id)
+        now = hal.ticks(kernel.board)
+        spent = wrap(u32, now - start)
+    if over:
+        return job_told(over, status)
+    # From here on whoever runs the kernel tells of its end; what ended before is seen once more.
+    state = hal.critical_enter(kernel.board)
+    if slot != MAX_JOBS:
+        turn.awaited[slot] = 0
+    hal.critical_exit(kernel.board, state)
+    over, status = outcome(kernel, id)
+    return job_told(over, status)

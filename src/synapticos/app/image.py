@@ -42,7 +42,6 @@ HOST_ROOTS: list[Any] = [
     program.app_start,
     sched.infer_post,
     sched.infer_wait,
-    sched.infer_abort,
     sched.infer_detach,
     sched.infer_output,
     sched.infer_error_at,
@@ -52,13 +51,12 @@ HOST_ROOTS: list[Any] = [
     sched.stage_take,
     sched.stage_done,
     rows.app_pipeline,
-    calls.job_run,
-    calls.job_look,
+    *(calls.job_run, calls.job_await, calls.job_look, calls.job_stop),
 ]
 
 
 CLOCK_ROOTS: list[Any] = [
-    *(due.releases_start, due.kernel_due, due.kernel_rest, due.ended_job, due.job_enable),
+    *(due.releases_start, due.kernel_due, calls.take_turn, due.ended_job, due.job_enable),
     *(feed.source_push, sched.infer_read),
 ]
 

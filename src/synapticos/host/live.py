@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from synapticos import lang
+from synapticos.app import calls
 from synapticos.app.declare import JobDecl, Pipeline
 from synapticos.app.image import PipelineImage
 from synapticos.app.spec import DTYPES
@@ -253,20 +254,25 @@ class Live:
 
     def _run(self) -> None:
         runtime = self.runtime
-        while not (self._ending or runtime._closed):
-            answer = self.step()
-            runtime._collect()
-            self.deliver()
+        # The native engine sleeps without the interpreter's lock, and a push, a submission or who wants its turn wakes it.
+        # An interpreted one lets nobody call in meanwhile.
+        span = runtime._slice if runtime._sleeps else runtime._ticks(0.001)
+        try:
+            call = self.e.prepare(calls.take_turn, self.kernel, runtime._turns, 0, span)
+            while not (self._ending or runtime._closed):
+                runtime._serve(call)
+                runtime._collect()
+                self.deliver()
+                runtime._tell_news()
+        finally:
             runtime._tell()
-            if answer == Poll.IDLE and not runtime._closed:
-                # The native engine sleeps without the interpreter's lock, and a push or a submission wakes it.
-                with runtime._calls:
-                    self.e(due.kernel_rest, self.kernel)
 
     def stop(self) -> None:
         """End the thread, if there is one."""
         self._ending = True
         thread, self._thread = self._thread, None
         if thread is not None and thread is not threading.current_thread():
+            self.runtime._ask(1)
             thread.join(5)
+            self.runtime._ask(0)
         self._counts = self.counters()

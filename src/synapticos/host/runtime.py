@@ -5,8 +5,9 @@
         job = rt.submit("faces", picture)
         boxes = job.result(timeout=1.0)        # or: await job
 
-No thread belongs to the kernel: whoever waits for a job runs it, and all that is more urgent, unless another thread
-already does. Submitting and cancelling never wait for a step.
+No thread belongs to the kernel until `start`: whoever waits for a job runs it, and all that is more urgent, unless another
+thread already does. Submitting and cancelling never wait for a step. Who waits while another thread runs the native kernel
+sleeps in compiled code, and takes the outcome itself: the end of its job wakes it, without a word of Python between.
 
 A process that is forked off may go on with a runtime that nobody was running; any other is closed there.
 """
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import operator
 import os
 import struct
@@ -22,6 +24,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Generator, Iterator, Mapping
+from threading import get_ident
 from typing import Any, NoReturn
 
 import numpy as np
@@ -42,7 +45,8 @@ from synapticos.kernel.kernel import Kernel
 from synapticos.kernel.status import Status
 from synapticos.kernel.tensor import StageCall, Tensor
 
-WORD, SIGNED, LONG = struct.Struct("<I"), struct.Struct("<i"), struct.Struct("<Q")
+WORD, WORDS, SIGNED, LONG = struct.Struct("<I"), struct.Struct("<II"), struct.Struct("<i"), struct.Struct("<Q")
+LONGS = struct.Struct("<QQ")
 
 MAX_DEADLINE = 0xFFFFFFFF  # us: a u32 of the kernel
 SLICE_MS = 20  # how long the kernel runs between two looks for Ctrl-C and time limits
@@ -118,14 +122,9 @@ class Lane:
             none = e.share(np.zeros(16, np.uint8))
             arguments = (runtime.kernel, self.handle, self.tensor, none, none, memory.nbytes, self.params)
             self.post, self.block, made = e.raw(sched.infer_post, *arguments)
-            self.data_at, self.out_at = (made.parameters[i][1] for i in (3, 4))
+            self.data_at, out_at = (made.parameters[i][1] for i in (3, 4))
+            assert out_at == self.data_at + 8  # one call writes both
             self.status_at, self.id_at = (at for _, at in made.results)
-
-    def buffers(self) -> Buffers:
-        try:
-            return self.free.pop()
-        except IndexError:
-            return Buffers(self)
 
 
 class Buffers:
@@ -138,6 +137,25 @@ class Buffers:
         self.input = raw[: lane.spec.bytes].view(lane.dtype).reshape(lane.shape)
         self.results, memory = _results(lane.pipeline.outputs, None, lane.pipeline.name)
         self.data, self.out = int(raw.ctypes.data), int(memory.ctypes.data)
+
+
+class Sleeper:
+    """The call in which a thread sleeps until its job has ended: `job_await`, with arguments of its own."""
+
+    __slots__ = ("_call", "_block", "_left_at", "_id_at", "_span_at", "_told_at")
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._call, self._block, made = runtime._engine.raw(calls.job_await, runtime.kernel, runtime._turns, 0, 0, 0)
+        self._left_at, self._id_at, self._span_at = (at for _, at in made.parameters[2:])
+        self._told_at = made.results[0][1]
+
+    def sleep(self, left: int, number: int, span: int) -> int:
+        block = self._block
+        WORD.pack_into(block, self._left_at, left)
+        WORD.pack_into(block, self._id_at, number)
+        WORD.pack_into(block, self._span_at, span)
+        self._call()
+        return int(LONG.unpack_from(block, self._told_at)[0])
 
 
 class Runtime:
@@ -153,6 +171,9 @@ class Runtime:
         self._engine = start_engine(self.image, engine, checks=checks, virtual=virtual)
         self.engine = engine
         self.profile = profile
+        # By a clock that goes, the native kernel can sleep, and be slept for.
+        self._native = engine == "native"
+        self._sleeps = self._native and not virtual
         self._locks()
         # The native kernel takes calls from any thread; an interpreted one is called by one at a time.
         self._calls: Any = contextlib.nullcontext() if engine == "native" else self._taking
@@ -176,6 +197,7 @@ class Runtime:
         self._containers = e.array(lang.u8, self.image.containers)
         self._check(self.image.boot(e, self.kernel, self._memory, self._tables, self._containers), self.app.name)
         self._lanes: dict[Any, Lane] = {p.name: Lane(self, p) for p in self.image.pipelines}
+        self._turns = e.new(calls.Turn)
         self._prepare()
         self.kernel.profile.enabled = profile
         self.kernel.profile.trace = profile
@@ -184,21 +206,27 @@ class Runtime:
         return self._engine.new(JobParams, priority=priority, deadline_us=deadline, preemptible=True)
 
     def _prepare(self) -> None:
-        """The two calls that run and look, with their arguments in place where the engine allows it."""
-        e, kernel = self._engine, self.kernel
+        """The calls that run, look and let go of a job, with their arguments in place where the engine allows it."""
+        e, kernel, turns = self._engine, self.kernel, self._turns
+        self._rate = int(kernel.clock.rate)
+        self._slice = self._ticks(SLICE_MS / 1000)
         if self.engine != "native":
-            self._go = lambda number, keep: int(e(calls.job_run, kernel, number, SLICE_MS * 1000, keep))
+            self._go = lambda number, keep, span: int(e(calls.job_run, kernel, turns, number, span, keep))
             self._peek = lambda number: int(e(calls.job_look, kernel, number))
+            self._free = lambda number: e(sched.infer_detach, kernel, number)
             return
-        run, run_block, made = e.raw(calls.job_run, kernel, 0, SLICE_MS * 1000, False)
-        (_, id_at), _, (_, keep_at) = made.parameters[1:]
+        run, run_block, made = e.raw(calls.job_run, kernel, turns, 0, self._slice, False)
+        (_, id_at), (_, span_at), (_, keep_at) = made.parameters[2:]
+        assert span_at == id_at + 4  # one call writes both
         told_at = made.results[0][1]
         look, look_block, made = e.raw(calls.job_look, kernel, 0)
         look_id_at, look_told_at = made.parameters[1][1], made.results[0][1]
-        put, get = WORD.pack_into, LONG.unpack_from
+        free, free_block, made = e.raw(sched.infer_detach, kernel, 0)
+        free_id_at = made.parameters[1][1]
+        put, put_two, get = WORD.pack_into, WORDS.pack_into, LONG.unpack_from
 
-        def go(number: int, keep: bool) -> int:
-            put(run_block, id_at, number)
+        def go(number: int, keep: bool, span: int) -> int:
+            put_two(run_block, id_at, number, span)
             run_block[keep_at] = keep
             run()
             return int(get(run_block, told_at)[0])
@@ -208,21 +236,38 @@ class Runtime:
             look()
             return int(get(look_block, look_told_at)[0])
 
+        def let_go(number: int) -> None:
+            put(free_block, free_id_at, number)
+            free()
+
         self._go = go  # by the thread that runs the kernel
-        self._peek = peek  # by who holds `_taking`
+        self._peek, self._free = peek, let_go  # by who holds `_taking`
+
+    def _ticks(self, seconds: float) -> int:
+        """A span of the kernel's clock, rounded up."""
+        return math.ceil(seconds * self._rate)
 
     def _locks(self) -> None:
         self._running = threading.Lock()  # held by the thread that runs the kernel
         self._runner = 0  # which thread that is
+        self._gate = threading.Lock()  # held by a thread that wants to run the kernel whoever does now, until it does no more
+        self._server = 0  # the thread of `start` while it runs the kernel or is about to; nobody comes before it
         self._taking = threading.RLock()  # held while a job is entered in `_jobs`, or its outcome is taken
-        self._news = threading.Condition()
+        self._telling = threading.RLock()  # of `_news`, taken by its own name: Ctrl-C may strike as a condition is entered
+        self._news = threading.Condition(self._telling)
         self._waiting = 0  # threads that wait for news
+        self._sleepers: list[Sleeper] = []  # threads that sleep in compiled code until their job has ended
+        self._beds: list[Sleeper] = []  # for others that will
+        self._left = 0  # `left` of `_turns`
 
     def _forked(self) -> None:
         """In a new process: its one thread holds no lock, and whoever did is not here to finish."""
         if self._running.locked() or not self._taking.acquire(blocking=False):
             self._closed = True
         self._locks()
+        self._turns.left = self._turns.wanted = 0
+        for i in range(len(self._turns.awaited)):
+            self._turns.awaited[i] = 0
         if self.engine != "native":
             self._calls = self._taking
 
@@ -247,10 +292,9 @@ class Runtime:
                     self._closed = left is None
                 if left is not None:
                     left.cancel()
-                    self._step(left)
+                    self._step(left, self._slice)
             self._engine.close()
-        with self._news:
-            self._news.notify_all()
+        self._tell()
 
     # What a program asks for ------------------------------------------------------------------------------------------
 
@@ -284,15 +328,14 @@ class Runtime:
         with self._taking:
             if self._closed:
                 self._over()
-            buffers = lane.buffers()
+            buffers = lane.free.pop() if lane.free else Buffers(lane)
             if type(data) is np.ndarray and data.shape == lane.shape and data.dtype == lane.dtype:
                 buffers.input[...] = data
             else:
                 buffers.input[...] = _input(data, lane.spec, lane.pipeline.name).reshape(lane.shape)
             job = Job(self, lane, buffers, None, then)
             block = lane.block
-            LONG.pack_into(block, lane.data_at, buffers.data)
-            LONG.pack_into(block, lane.out_at, buffers.out)
+            LONGS.pack_into(block, lane.data_at, buffers.data, buffers.out)
             WORD.pack_into(block, lane.id_at, 0)
             try:
                 lane.post()
@@ -351,7 +394,7 @@ class Runtime:
     def _unpost(self, number: int) -> None:
         """Whoever submitted was interrupted and will never hear of this job: end it and let go of its slot."""
         if number and self._jobs.pop(number, None) is None:
-            self._engine(sched.infer_abort, self.kernel, number)
+            self._engine(calls.job_stop, self.kernel, number)
             self._engine(sched.infer_detach, self.kernel, number)
 
     def _over(self) -> NoReturn:
@@ -411,66 +454,159 @@ class Runtime:
 
     @contextlib.contextmanager
     def _turn(self) -> Iterator[None]:
-        """This thread runs the kernel, once no other does."""
+        """This thread runs the kernel, once no other does; the one that does is asked to leave."""
         self._not_inside()
-        with self._running:
-            self._runner = threading.get_ident()
-            try:
-                yield
-            finally:
-                self._runner = 0
+        try:
+            with self._gate:
+                self._ask(1)
+                try:
+                    with self._running:
+                        self._ask(0)
+                        self._runner = get_ident()
+                        try:
+                            yield
+                        finally:
+                            self._runner = 0
+                finally:
+                    self._ask(0)
+        finally:
+            self._tell()
+
+    def _ask(self, wanted: int) -> None:
+        """Somebody else wants to run the kernel, or no more."""
+        if self._sleeps:
+            self._turns.wanted = wanted
+            if wanted:
+                self._engine.board.wake_up()
+
+    @contextlib.contextmanager
+    def _serving(self) -> Iterator[None]:
+        """This thread runs the kernel for as long as nobody else wants to; by the thread of `start`, which no Ctrl-C interrupts."""
+        self._server = get_ident()
+        with self._gate:
+            if not self._running.acquire(blocking=False):
+                self._ask(1)
+                self._running.acquire()
+                self._ask(0)
+        self._runner = self._server
+        try:
+            yield
+        finally:
+            # From here on it is busy with what has ended, for as long as that takes: whoever waits may run the kernel.
+            self._server = self._runner = 0
+            self._running.release()
 
     def _not_inside(self) -> None:
-        if self._runner == threading.get_ident():
+        if self._runner == get_ident():
             raise UserError(f"{self.app.name}: a stage of the host cannot wait for the kernel that runs it; hand on what it needs as its input")
 
     def _wait(self, job: Job, timeout: float | None) -> None:
         """Until the job has ended: run the kernel, or wait for the thread that does."""
-        self._not_inside()
+        if self._runner:
+            self._not_inside()
         end = None if timeout is None else time.monotonic() + timeout
+        left, span = SLICE_MS / 1000, self._slice
         running = self._running
         while job._status is None:
             if self._closed:
                 self._over()
-            if running.acquire(blocking=False):
+            if end is not None:
+                left = max(0.0, min(SLICE_MS / 1000, end - time.monotonic()))
+                span = self._ticks(left)
+            try:
+                mine = not ((self._server or self._gate.locked()) and self._taken()) and running.acquire(blocking=False)
+            except BaseException:  # Ctrl-C, when it may have been acquired already
+                self._closed = True
+                raise
+            if mine:
                 try:
-                    self._runner = threading.get_ident()
+                    self._runner = get_ident()
                     if job._status is None and not self._closed:
-                        self._step(job)
+                        self._step(job, span)
                 finally:
                     self._runner = 0
                     running.release()
-                self._tell()
+                    if self._sleepers or self._waiting:
+                        self._tell()
+            elif self._sleeps:
+                self._sleep(job, left, span)
             else:
-                left = SLICE_MS / 1000 if end is None else min(SLICE_MS / 1000, end - time.monotonic())
-                with self._news:
-                    self._waiting += 1
-                    try:
-                        if job._status is None and running.locked():
-                            self._news.wait(max(left, 0))
-                    finally:
-                        self._waiting -= 1
+                self._await_news(job, left)
             if job._status is None and end is not None and time.monotonic() >= end:
                 raise TimeoutError(f'{self.app.name}: job {job.id} of "{job._pipeline.name}" is not done after {timeout:g} s')
 
+    def _taken(self) -> bool:
+        """Is the kernel another thread's, which does not run it perhaps but is about to?"""
+        return self._gate.locked() or (self._server != 0 and self._server != get_ident())
+
+    def _sleep(self, job: Job, left: float, span: int) -> None:
+        """In compiled code until the job has ended, and take its outcome; until nobody runs the kernel; `left` seconds at
+        most, which are `span` ticks."""
+        try:
+            sleeper = self._beds.pop()
+        except IndexError:
+            sleeper = Sleeper(self)
+        told = 0
+        self._sleepers.append(sleeper)
+        try:
+            since = self._left
+            # Whoever lets go of the kernel after this look finds a sleeper, and counts `_left` on.
+            if job._status is None and (self._running.locked() or self._taken()):
+                told = sleeper.sleep(since, job.id, span)
+        finally:
+            self._sleepers.remove(sleeper)
+        self._beds.append(sleeper)
+        if not told:
+            return
+        if told >> 8 & 0xFF != -Status.NOENT:
+            self._end(job, told, freed=False)
+            return
+        with self._taking:
+            pass  # somebody takes it just now
+        self._await_news(job, left)  # or it is in the hands of the thread that runs the kernel, which will say
+
+    def _await_news(self, job: Job, left: float) -> None:
+        """Until something has ended or nobody runs the kernel; `left` seconds at most."""
+        with self._telling:
+            self._waiting += 1
+            try:
+                if job._status is None and (self._running.locked() or self._taken()):
+                    self._news.wait(left)
+            finally:
+                self._waiting -= 1
+
     def _tell(self) -> None:
-        """Something has ended, or nobody runs the kernel any more."""
+        """Nobody runs the kernel any more, and something has ended perhaps."""
+        self._tell_news()
+        if self._sleepers:
+            with self._telling:
+                self._left = (self._left + 1) & 0xFFFFFFFF
+                self._turns.left = self._left
+                self._engine.board.wake_up()
+
+    def _tell_news(self) -> None:
+        """Something has ended."""
         if self._waiting:
-            with self._news:
+            with self._telling:
                 self._news.notify_all()
 
-    def _step(self, job: Job) -> None:
-        """Run the kernel for a while: until `job` or another has ended, a slice of time is over, or the host has a stage to run.
+    def _step(self, job: Job, span: int) -> None:
+        """Run the kernel: until `job` has ended, or another that nobody else takes; `span` ticks are over; or the host has run
+        a stage.
 
         A kernel that a trap or Ctrl-C has left in the middle of a step is not used again.
         """
         keep = job._lane.keep
         try:
-            with self._calls:
-                told = self._go(job.id, keep)
-                if told & 2:
+            if self._native:
+                told = self._go(job.id, keep, span)
+            else:
+                with self._calls:
+                    told = self._go(job.id, keep, span)
+            if told & calls.HOST:
+                with self._calls:
                     self._host_stage(told >> 32)
-                    told = 0
+                told = 0
             if told and not keep:
                 self._end(job, told, freed=not told >> 8)
         except BaseException:
@@ -493,40 +629,58 @@ class Runtime:
             told = self._peek(job.id)
             if not told or told >> 8 & 0xFF == -Status.NOENT:  # the thread that runs it has taken it, and will say
                 return False
-            self._end(job, told, freed=False)
+            self._take(job, told, freed=False)
+        self._call_then(job)
         return True
 
     def _end(self, job: Job, told: int, freed: bool) -> None:
-        """A job has ended, as `job_told` says: its results or error, its slot unless that is free, and who wants to hear of it."""
-        with self._taking, self._lending():
+        """A job has ended, as `job_told` says: take its outcome, unless somebody has, and tell who wants to hear of it."""
+        with self._taking:
             if job._status is not None:
                 return
-            code = told >> 8 & 0xFF
-            status = Status(-code) if code else Status.OK
-            lane, held = job._lane, job._held
-            if self.profile:
-                job.times = self._times(job.id)
-            if code:
-                self._fail(job, status)
-            elif type(held) is Buffers:
-                results = held.results
-                job._out = [results[0].copy()] if len(results) == 1 else [r.copy() for r in results]
-            elif self.engine == "cortex-m":  # its memory is its own: what lies there is copied out
-                held[3][:] = np.frombuffer(bytes(held[2]), np.uint8)
-            if lane.keep and not code:
-                self._cut(job)
-            if not freed:
-                self._engine(sched.infer_detach, self.kernel, job.id)
-            self._jobs.pop(job.id, None)
-            if type(held) is Buffers:
-                lane.free.append(held)
-            job._held = None
-            job._status = status
+            self._take(job, told, freed)
+        if job._then is not None:
+            self._call_then(job)
+
+    def _call_then(self, job: Job) -> None:
+        """By the thread that took its outcome; others go on meanwhile."""
         if job._then is not None:
             try:
                 job._then(job)
             except Exception as error:
                 job._error = job._error or error
+
+    def _take(self, job: Job, told: int, freed: bool) -> None:
+        """By who holds `_taking`: the outcome of a job that has ended."""
+        if self._native:
+            self._conclude(job, told, freed)
+        else:
+            with self._engine.lending():
+                self._conclude(job, told, freed)
+
+    def _conclude(self, job: Job, told: int, freed: bool) -> None:
+        """Its results or error, and its slot unless that is free."""
+        code = told >> 8 & 0xFF
+        status = Status(-code) if code else Status.OK
+        lane, held = job._lane, job._held
+        if self.profile:
+            job.times = self._times(job.id)
+        if code:
+            self._fail(job, status)
+        elif type(held) is Buffers:
+            results = held.results
+            job._out = [results[0].copy()] if len(results) == 1 else [r.copy() for r in results]
+        elif self.engine == "cortex-m":  # its memory is its own: what lies there is copied out
+            held[3][:] = np.frombuffer(bytes(held[2]), np.uint8)
+        if lane.keep and not code:
+            self._cut(job)
+        if not freed:
+            self._free(job.id)
+        self._jobs.pop(job.id, None)
+        if type(held) is Buffers:
+            lane.free.append(held)
+        job._held = None
+        job._status = status
 
     def _cut(self, job: Job) -> None:
         """Results of any number of rows are as long as they came out."""
@@ -577,7 +731,7 @@ class Runtime:
         with self._calls:
             if job._status is not None or self._closed:
                 return False
-            status = Status(int(self._engine(sched.infer_abort, self.kernel, job.id)))
+            status = Status(int(self._engine(calls.job_stop, self.kernel, job.id)))
         self._look(job)
         return status == Status.OK
 
@@ -617,6 +771,19 @@ class Runtime:
         if status == Status.BUSY:
             raise KernelError(f"{what}: all job slots are taken; wait for a result first", int(status))
         raise KernelError(f"{what}: {words_of(status)}", int(status))
+
+    def _serve(self, call: Callable[[], Any]) -> None:
+        """A turn of the thread that runs the kernel for good: `call` is of `take_turn`."""
+        with self._serving(), self._calls:
+            if self._closed:
+                return
+            try:
+                told = int(call())
+                if told & calls.HOST:
+                    self._host_stage(told >> 32)
+            except BaseException:
+                self._closed = True  # in the middle of a step: it is not used again
+                raise
 
     def jobs(self) -> Iterator[Job]:
         """Those that have not ended, or whose end nobody has seen."""
