@@ -5,13 +5,15 @@ awaited so is its waiter's to take: who runs the kernel need not go back to Pyth
 """
 
 from synapticos.kernel import hal
+from synapticos.kernel.arena import align_up
 from synapticos.kernel.capacity import MAX_JOBS
-from synapticos.kernel.due import due_ticks, rest_until
+from synapticos.kernel.due import due_ticks, ended_job, rest_until
 from synapticos.kernel.job import job_finished
 from synapticos.kernel.kernel import Kernel
 from synapticos.kernel.sched import Poll, find_slot, infer_abort, infer_detach, kernel_poll, outcome
 from synapticos.kernel.status import Status
-from synapticos.lang import Array, Shaped, fn, i32, ignore, struct, u32, u64, wrap
+from synapticos.kernel.tensor import MAX_STAGE_INPUTS
+from synapticos.lang import Array, Ptr, Shaped, fn, i32, ignore, move, struct, u8, u32, u64, wrap
 
 ENDED = 1  # bits of an answer: the job has ended, or one has
 HOST = 2  # a stage of the host is wanted
@@ -162,3 +164,67 @@ def job_await(kernel: Kernel, turn: Turn, left: u32, id: u32, span: u32) -> u64:
     hal.critical_exit(kernel.board, state)
     over, status = outcome(kernel, id)
     return job_told(over, status)
+
+
+@struct
+class Ended:
+    """A job that the kernel began, and that has ended."""
+
+    release: u64  # nominal, in ticks since boot
+    finish: u64  # in ticks since boot, as it is looked at
+    id: u32  # 0: there is none
+    number: u32  # of its release
+    user: u32
+    status: Status
+    missed: bool  # its deadline
+    faulted: bool
+    more: bool  # without an id: one is about to be told
+    outputs: u8  # 0 unless it ended well
+    reserved: Shaped[Array[u8], 4]
+    size: Shaped[Array[u32], MAX_STAGE_INPUTS]  # bytes of each output
+
+
+@fn
+def ended_take(kernel: Kernel, ended: Ended, data: Ptr[u8], room: u32) -> Status:
+    """Look at a job that has ended and whose result waits for its reader: the oldest of the release with the lowest number.
+
+    Its outputs are copied to `data`, each from a multiple of 16 on. It keeps its slot until `infer_detach`; one reader at a
+    time. Returns OK, and with `ended.id` 0 there is none; MSGSIZE if the outputs take more than `room` bytes.
+    """
+    ended.id = 0
+    ended.more = False
+    ended.outputs = 0
+    number: u32 = 0
+    while number < kernel.releases.count and ended.id == 0:
+        ended.id = ended_job(kernel, number)
+        ended.number = number
+        number += 1
+    state = hal.critical_enter(kernel.board)
+    slot = find_slot(kernel, ended.id)
+    for i in range(MAX_JOBS):
+        if job_finished(kernel.jobs[i]) and kernel.jobs[i].collector != 0:
+            ended.more = True
+    hal.critical_exit(kernel.board, state)
+    if slot == MAX_JOBS:
+        return Status.OK
+    job = kernel.jobs[slot]
+    ended.release = job.release
+    ended.finish = kernel.clock.ticks
+    ended.user = job.user
+    ended.status = job.status
+    ended.missed = job.missed
+    ended.faulted = job.faulted
+    if job.status != Status.OK:
+        return Status.OK
+    at: u32 = 0
+    for i in range(job.inputs):
+        x = job.x[i]
+        source = kernel.regions.get(x.region, x.offset, x.size)
+        at = align_up(at)
+        if source is None or at > room or x.size > room - at:
+            return Status.MSGSIZE
+        move(data[at:], source, x.size)
+        ended.size[i] = x.size
+        at += x.size
+    ended.outputs = job.inputs
+    return Status.OK

@@ -56,8 +56,8 @@ HOST_ROOTS: list[Any] = [
 
 
 CLOCK_ROOTS: list[Any] = [
-    *(due.releases_start, due.kernel_due, calls.take_turn, due.ended_job, due.job_enable),
-    *(feed.source_push, sched.infer_read),
+    *(due.releases_start, due.kernel_due, calls.take_turn, calls.ended_take, due.job_enable),
+    feed.source_push,
 ]
 
 

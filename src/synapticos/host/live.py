@@ -10,10 +10,11 @@ An exception in a callback is that job's error: it is kept, counted, and shown b
 
 from __future__ import annotations
 
+import struct
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -28,7 +29,6 @@ from synapticos.kernel import due, feed, sched
 from synapticos.kernel.job import JobState
 from synapticos.kernel.sched import Poll
 from synapticos.kernel.status import Status
-from synapticos.kernel.tensor import Tensor
 
 if TYPE_CHECKING:
     from synapticos.host.runtime import Runtime
@@ -37,6 +37,29 @@ NEVER = (1 << 64) - 1
 FINISHED = (JobState.DONE, JobState.ERROR, JobState.CANCELLED)
 JOB_COUNTS = ("released", "started", "dropped", "coalesced", "starved", "late", "surplus", "delay_us")
 FEED_COUNTS = ("entries", "lost", "gaps")
+
+
+ENDED = struct.Struct("<QQIIIi4B4x4I")  # calls.Ended
+assert ENDED.size == lang.sizeof(calls.Ended)
+
+
+class Told(NamedTuple):
+    """calls.Ended in Python."""
+
+    release: int
+    finish: int
+    id: int
+    number: int
+    user: int
+    status: int
+    missed: int
+    faulted: int
+    more: int
+    outputs: int
+    size_0: int
+    size_1: int
+    size_2: int
+    size_3: int
 
 
 @dataclass
@@ -71,6 +94,10 @@ class Live:
         self._ending = False
         self._counts: dict[str, dict[str, dict[str, int]]] = {}  # as the runtime was closed
         self._rate = int(self.kernel.clock.rate)
+        self._told = self.e.new(calls.Ended)
+        room = max(sum((s.bytes + 15) & -16 for s in p.outputs) for p in runtime.image.pipelines)
+        self._outputs = self.e.array(lang.u8, max(room, 1))
+        self._take = self.e.prepare(calls.ended_take, self.kernel, self._told, self._outputs, room)
         self.origin = 0
 
     def start(self, span_us: int = 0) -> None:
@@ -153,50 +180,45 @@ class Live:
 
     def take(self) -> list[Done]:
         """The jobs that have ended since the last time, each once."""
-        stats = self.kernel.stats
-        ended = int(stats.done) + int(stats.errors) + int(stats.cancelled)
-        if ended == self._ended:
-            return []
+        runtime, ended = self.runtime, 0
+        if not runtime._native:  # compiled code looks faster than Python counts
+            stats = self.kernel.stats
+            ended = int(stats.done) + int(stats.errors) + int(stats.cancelled)
+            if ended == self._ended:
+                return []
         found = []
-        for i, job in enumerate(self.runtime.image.jobs):
-            if not self.kernel.releases.items[i].collect:
-                continue
-            number = self._next(i)
-            while number:
-                found.append(self._look(job, number))
-                number = self._next(i)
+        while True:
+            with runtime._taking:
+                runtime._check(self._take(), runtime.app.name)
+                told = Told._make(ENDED.unpack(bytes(self._told)))
+                if not told.id:
+                    break
+                found.append(self._look(runtime.image.jobs[told.number], told))
+                runtime._free(told.id)
         # One that another thread ends at this moment is not told yet: the next look finds it.
-        if not any(job.collector and job.state in FINISHED for job in self.kernel.jobs):
+        if not told.more:
             self._ended = ended
         return found
 
-    def _next(self, i: int) -> int:
-        with self.runtime._calls:
-            return int(self.e(due.ended_job, self.kernel, i))
-
-    def _look(self, job: JobDecl, number: int) -> Done:
-        e, runtime = self.e, self.runtime
-        with runtime._calls:
-            _, code = e(sched.outcome, self.kernel, number)
-            status = Status(int(code))
-            slot = next(s for s in (self.kernel.jobs[i] for i in range(len(self.kernel.jobs))) if s.id == number)
-            done = Done(job, status, [], self._since(int(slot.release)), self._since(int(self.kernel.clock.ticks)), int(slot.user), bool(slot.missed))
-            if runtime.profile:
-                done.times = runtime._times(number)
-            if status == Status.OK:
-                tensor = e.new(Tensor)
-                for k, spec in enumerate(job.pipeline.specs):
-                    e(sched.infer_output, self.kernel, number, k, tensor)
-                    buffer = e.array(lang.u8, int(tensor.size) or 1)
-                    e(sched.infer_read, self.kernel, number, k, buffer, int(tensor.size))
-                    flat = np.frombuffer(bytes(buffer)[: int(tensor.size)], DTYPES[spec.dtype])
-                    done.arrays.append(flat.reshape(-1, *spec.shape[1:]) if spec.rows else flat.reshape(spec.shape))
-            else:
-                image = self._image_of(job.pipeline)
-                done.failure = runtime._blame(image, number, status)
-                words = "its job was ended by its deadline" if status == Status.TIMEDOUT and not slot.faulted else str(done.failure)
-                done.error = KernelError(f'{runtime.app.name}: pipeline "{image.name}": {words}', int(status))
-            e(sched.infer_detach, self.kernel, number)
+    def _look(self, job: JobDecl, told: Told) -> Done:
+        """By who holds `_taking`: what has become of a job."""
+        runtime, number = self.runtime, told.id
+        status = Status(told.status)
+        done = Done(job, status, [], self._since(told.release), self._since(told.finish), told.user, bool(told.missed))
+        if runtime.profile:
+            done.times = runtime._times(number)
+        if status == Status.OK:
+            raw, at = bytes(self._outputs), 0
+            for size, spec in zip(told[-4:][: told.outputs], job.pipeline.specs):
+                at = (at + 15) & -16
+                flat = np.frombuffer(raw[at : at + size], DTYPES[spec.dtype])
+                done.arrays.append(flat.reshape(-1, *spec.shape[1:]) if spec.rows else flat.reshape(spec.shape))
+                at += size
+        else:
+            image = self._image_of(job.pipeline)
+            done.failure = runtime._blame(image, number, status)
+            words = "its job was ended by its deadline" if status == Status.TIMEDOUT and not told.faulted else str(done.failure)
+            done.error = KernelError(f'{runtime.app.name}: pipeline "{image.name}": {words}', int(status))
         return done
 
     def _since(self, ticks: int) -> int:
