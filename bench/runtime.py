@@ -55,34 +55,106 @@ def networks(folder: Path) -> tuple[Path, Path]:
     return folder / "small.tflite", folder / "long.tflite"
 
 
+def woken(pause: Callable[[], Any], rounds: int) -> list[int]:
+    """How long after `Event.set` a thread runs that waits for it, `pause()` after it was woken before: the machine's own floor."""
+    event, late, sent = threading.Event(), [], 0
+
+    def wait() -> None:
+        for _ in range(rounds):
+            event.wait()
+            late.append(time.perf_counter_ns() - sent)
+            event.clear()
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    for i in range(rounds):
+        while len(late) < i:
+            time.sleep(0.0001)
+        pause()
+        sent = time.perf_counter_ns()
+        event.set()
+    thread.join()
+    return sorted(late)
+
+
+def beside(rt: syn.Runtime, picture: np.ndarray, seconds: float, urgent: Callable[[float], None]) -> None:
+    """`urgent(end)` while another thread runs the long job over and over, until `end` by `perf_counter`."""
+    end = time.perf_counter() + seconds
+
+    def work() -> None:
+        while time.perf_counter() < end:
+            rt.run("slow", picture)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    urgent(end)
+    thread.join()
+
+
+def submitted(rt: syn.Runtime, x: np.ndarray, picture: np.ndarray, seconds: float) -> list[int]:
+    """From the submission of an urgent job to its result, each PERIOD anew."""
+    late = []
+
+    def urgent(end: float) -> None:
+        while time.perf_counter() < end:
+            start = time.perf_counter_ns()
+            rt.submit("quick", x).result()
+            late.append(time.perf_counter_ns() - start)
+            time.sleep(max(PERIOD - (time.perf_counter_ns() - start) / 1e9, 0))
+
+    beside(rt, picture, seconds, urgent)
+    return sorted(late)
+
+
+def released(rt: syn.Runtime, x: np.ndarray, picture: np.ndarray, seconds: float) -> list[int]:
+    """From the nominal time of an urgent job that the kernel begins each PERIOD to the call of who wants to hear of it."""
+    late = []
+    rt.run("slow", picture)
+    clock = rt.kernel.clock  # its counter is that of `monotonic`, in microseconds
+    boot = (int(clock.last) - int(clock.ticks)) & 0xFFFFFFFF
+
+    def heard(done: Any) -> None:
+        now = time.monotonic_ns()
+        nominal = boot + rt.live.origin + done.release_us
+        late.append(((now // 1000 - nominal) & 0xFFFFFFFF) * 1000)
+
+    rt.on("quick", heard)
+    rt.start()
+    rt.push("x", x)
+    beside(rt, picture, seconds, lambda end: time.sleep(seconds))
+    return sorted(late)
+
+
 def figures(seconds: float = SECONDS, rounds: int = ROUNDS) -> dict[str, float]:
     """Microseconds, by what they are of."""
     with TemporaryDirectory() as scratch:
         small, long = networks(Path(scratch))
-        app = syn.App("latency")
-        quick = app.pipeline("quick", app.frames("x", (1, 8))).model(app.model(small))
-        slow = app.pipeline("slow", app.frames("picture", (1, 32, 32, 16))).model(app.model(long))
-        app.job(quick, priority=syn.REALTIME)
-        app.job(slow)
+
+        def app(**when: Any) -> syn.App:
+            made = syn.App("latency")
+            quick = made.pipeline("quick", made.frames("x", (1, 8))).model(made.model(small))
+            slow = made.pipeline("slow", made.frames("picture", (1, 32, 32, 16))).model(made.model(long))
+            made.job(quick, priority=syn.REALTIME, **when)
+            made.job(slow)
+            return made
+
         out = {}
-        with syn.Runtime(app) as rt, ThreadPoolExecutor(1) as pool:
-            x, picture = np.zeros((1, 8), np.int8), np.zeros((1, 32, 32, 16), np.int8)
+        x, picture = np.zeros((1, 8), np.int8), np.zeros((1, 32, 32, 16), np.int8)
+        with syn.Runtime(app()) as rt, ThreadPoolExecutor(1) as pool:
             times = timed(lambda: rt.submit("quick", x).result(), rounds)
             out["empty job, submit to result, median"] = at(times, 0.5)
             out["empty job, submit to result, 99th percentile"] = at(times, 0.99)
             out["thread pool, submit to result, median"] = at(timed(lambda: pool.submit(int).result(), rounds // 10), 0.5)
             rt.run("slow", picture)
             out["one step of the long job"] = at(timed(lambda: rt.run("slow", picture), 20), 0.5) / 60
-            late, end = [], time.perf_counter() + seconds
-            running = threading.Thread(target=lambda: [rt.run("slow", picture) for _ in iter(lambda: time.perf_counter() < end, False)])
-            running.start()
-            while time.perf_counter() < end:
-                start = time.perf_counter_ns()
-                rt.submit("quick", x).result()
-                late.append(time.perf_counter_ns() - start)
-                time.sleep(max(PERIOD - (time.perf_counter_ns() - start) / 1e9, 0))
-            running.join()
-        late.sort()
-        out["urgent job beside it, median"] = at(late, 0.5)
-        out["urgent job beside it, 99th percentile"] = at(late, 0.99)
+            late = submitted(rt, x, picture, seconds)
+        out["urgent job beside it, submit to result, median"] = at(late, 0.5)
+        out["urgent job beside it, submit to result, 99th percentile"] = at(late, 0.99)
+        with syn.Runtime(app(every=int(PERIOD * 1e6) * syn.us)) as rt:
+            late = released(rt, x, picture, seconds)
+        out["urgent job beside it, release to callback, median"] = at(late, 0.5)
+        out["urgent job beside it, release to callback, 99th percentile"] = at(late, 0.99)
+        late = woken(lambda: time.sleep(PERIOD), min(int(seconds / PERIOD), 1000))
+        out["waking a thread by an Event each 5 ms, median"] = at(late, 0.5)
+        out["waking a thread by an Event each 5 ms, 99th percentile"] = at(late, 0.99)
     return out
