@@ -13,12 +13,11 @@ from typing import Any
 from synapticos.lang.types import BOOL, F32, VOID, ArrayType, EnumType, Scalar, StructType, TupleType, Type
 from synapticos.lang.words import Function, Rom, Static, Table
 
-from . import ir
 from .c_lines import LineWriter
 from .c_names import Names, ctype, declare, fn_type, number, real, signature
 from .emit_c import FunctionEmitter
 from .parse import short_path
-from .program import Program, walk
+from .program import Program, keeping
 
 _LAYERS = ("synapticos.kernel.layers", "synapticos.kernel.stages", "synapticos.kernel.fmath")
 _SUPPORT = os.path.join(os.path.dirname(__file__), "support.h")
@@ -53,12 +52,6 @@ def bare(kind: Type) -> str:
     return kind.name if isinstance(kind, StructType) else ctype(kind)
 
 
-def uses_of(made: ir.FnIR) -> list[Rom | Static]:
-    found: dict[Any, None] = {}
-    walk(made.body, lambda e: found.setdefault(e.thing) if isinstance(e, ir.GlobalRef) else None)
-    return list(found)
-
-
 def is_word(kind: Type) -> bool:
     """Passed as an address."""
     return not isinstance(kind, (Scalar, EnumType))
@@ -87,6 +80,10 @@ class CWriter:
         self.out = CProgram()
 
     def run(self) -> CProgram:
+        with keeping():
+            return self._run()
+
+    def _run(self) -> CProgram:
         program = self.program
         uses: dict[str, set[str]] = {}
         units: dict[Function, str] = {f: unit_of(f) for f in program.functions}
@@ -98,7 +95,7 @@ class CWriter:
                 called.setdefault(callee, set()).add(units[function])
             for table in made.tables:
                 tables.setdefault(table, set()).add(units[function])
-            for thing in uses_of(made):
+            for thing in made.globals:
                 globals_.setdefault(thing, set()).add(units[function])
         for table, where in tables.items():
             home = "system" if "system" in where else "layers"

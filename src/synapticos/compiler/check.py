@@ -246,7 +246,7 @@ class FunctionChecker(CallChecker):
         return ir.Assign(self.pos(node), place, self.value(node.value, place.type))
 
     def changes(self, node: ast.Assign) -> None:
-        if ast.unparse(node.targets[0]) == ast.unparse(node.value):
+        if type(node.targets[0]) is type(node.value) and ast.unparse(node.targets[0]) == ast.unparse(node.value):
             raise Refused(self.pos(node), f"{ast.unparse(node.value)} is assigned to itself", fix="delete the line")
 
     def place(self, node: ast.expr) -> ir.Expr:
@@ -477,6 +477,8 @@ class FunctionChecker(CallChecker):
 
     def forget(self, nodes: list[ast.stmt]) -> None:
         """At a loop's head: what its body assigns may be None again."""
+        if not self.narrow:
+            return
         names = set()
         for statement in nodes:
             for sub in ast.walk(statement):

@@ -332,20 +332,9 @@ def _jumps(body: list[ir.Stmt]) -> bool:
 
 def _read(body: list[ir.Stmt]) -> set[ir.Local]:
     """Locals whose value something looks at, other than their own next value."""
-    from .program import walk
-
     out: set[ir.Local] = set()
     for s in ir.every(body):
         own = s.target.local if isinstance(s, ir.Assign) and isinstance(s.target, ir.LocalRef) else None
-
-        def visit(e: ir.Expr, own: ir.Local | None = own) -> None:
-            if isinstance(e, ir.LocalRef) and e.local is not own:
-                out.add(e.local)
-
-        for name in ("value", "target", "call", "test", "start", "stop", "base", "count", "subject"):
-            e = getattr(s, name, None)
-            if isinstance(e, ir.Expr):
-                walk([ir.Do(s.pos, e)], visit)
-        for e in getattr(s, "values", []):
-            walk([ir.Do(s.pos, e)], visit)
+        for e in ir.expressions(s):
+            out |= {one.local for one in ir.below(e) if isinstance(one, ir.LocalRef) and one.local is not own}
     return out

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import threading
+from types import CodeType, FunctionType
 from typing import Any
 
 from synapticos.lang.checked import Places, helpers
@@ -52,28 +54,46 @@ class Checked:
         self.names |= {"inf": float("inf"), "nan": float("nan")}
         self.made: set[Function] = set()
         self.board = board
-        self.sources: dict[Function, str] = {}
+        self.sources: dict[Function, str] = {}  # of those that were called
+        self.compiling = threading.RLock()
 
     def refresh(self) -> None:
-        """Compile what the program has gained since."""
-        for function, made in list(self.program.functions.items()):
-            if function in self.made:
-                continue
-            self.made.add(function)
-            text, lines = Emitter(self, made).function()
-            self.sources[function] = text
-            tree = ast.parse(text)
-            for node in ast.walk(tree):
-                if hasattr(node, "lineno"):
-                    line = lines[min(node.lineno, len(lines)) - 1]
-                    node.lineno = node.end_lineno = line  # type: ignore[attr-defined]
-                    node.col_offset = node.end_col_offset = 0  # type: ignore[attr-defined]
-            exec(compile(tree, function.file, "exec"), self.names)
+        """Name what the program has gained since. A function is compiled when it is first called: most never are."""
+        for function in self.program.functions:
+            if function not in self.made:
+                self.made.add(function)
+                self.names["f_" + function.c_name] = self._first(function)
         for hal in self.program.hals():
             self.names.setdefault("f_" + hal.c_name, self._hal(hal))
         for table in self.program.tables:
             entries = self.program.entries(table)
             self.names[self.table(table)] = [self.names["f_" + f.c_name] for f in entries]
+
+    def _first(self, function: Function) -> Any:
+        def first(*arguments: Any) -> Any:
+            with self.compiling:
+                if function not in self.sources:
+                    self._compile(function)
+            return self.names["f_" + function.c_name](*arguments)
+
+        return first
+
+    def _compile(self, function: Function) -> None:
+        text, lines = Emitter(self, self.program.functions[function]).function()
+        self.sources[function] = text
+        tree = ast.parse(text)
+        for node in ast.walk(tree):
+            if hasattr(node, "lineno"):
+                line = lines[min(node.lineno, len(lines)) - 1]
+                node.lineno = node.end_lineno = line  # type: ignore[attr-defined]
+                node.col_offset = node.end_col_offset = 0  # type: ignore[attr-defined]
+        # Made of its code, not by running the `def`: whoever traces the kernel's lines would see that one too.
+        code = next(c for c in compile(tree, function.file, "exec").co_consts if isinstance(c, CodeType))
+        self.names["f_" + function.c_name] = FunctionType(code, self.names)
+        for table in self.program.tables:
+            for i, entry in enumerate(self.program.entries(table)):
+                if entry is function:
+                    self.names[self.table(table)][i] = self.names["f_" + function.c_name]
 
     def table(self, table: Table) -> str:
         return f"t_{table.name}_{id(table)}"

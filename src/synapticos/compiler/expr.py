@@ -163,7 +163,7 @@ class ExprChecker:
         if isinstance(node, ast.UnaryOp) and not isinstance(node.op, ast.Not):
             value, _ = self.constant(node.operand)
             return (-value if isinstance(node.op, ast.USub) else ~value if isinstance(node.op, ast.Invert) else value), ""
-        if isinstance(node, ast.BinOp) and type(node.op) in {**_BINARY, ast.Pow: ""}:
+        if isinstance(node, ast.BinOp) and (type(node.op) in _BINARY or isinstance(node.op, ast.Pow)):
             a, b = self.constant(node.left)[0], self.constant(node.right)[0]
             if isinstance(a, bool) or isinstance(b, bool):
                 raise NotConstant

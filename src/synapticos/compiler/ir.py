@@ -7,7 +7,8 @@ neither emitter checks what cannot fail.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any
 
 from synapticos.lang.types import EnumType, Field, Scalar, Type
@@ -311,25 +312,57 @@ class FnIR:
     writes: bool = False  # touches memory that is not its own, or calls what does
     storage: list[Local] = field(default_factory=list)
 
+    @cached_property
+    def globals(self) -> list[Rom | Static]:
+        """The tables and the storage that it names, in order of first use."""
+        named = (one.thing for s in every(self.body) for e in expressions(s) for one in below(e) if isinstance(one, GlobalRef))
+        return list(dict.fromkeys(named))
+
+
+# The attributes of a node that hold expressions, or lists of them, in order of evaluation.
+_ORDER = ("a", "b", "test", "base", "parts", "args", "row", "at", "start", "stop")
+_STATEMENT_ORDER = ("value", "target", "call", "test", "start", "stop", "base", "count", "subject", "values")
+_operands: dict[type, tuple[str, ...]] = {Cond: ("test", "a", "b")}
+
+
+def _named(kind: type, order: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of `order` that nodes of a kind have."""
+    found = _operands.get(kind)
+    if found is None:
+        have = {f.name for f in fields(kind)}
+        found = _operands[kind] = tuple(name for name in order if name in have)
+    return found
+
+
+def _gather(node: Any, names: tuple[str, ...]) -> list[Expr]:
+    out: list[Expr] = []
+    for name in names:
+        value = getattr(node, name)
+        if isinstance(value, list):
+            out += value
+        elif value is not None:
+            out.append(value)
+    return out
+
 
 def children(e: Expr) -> list[Expr]:
     """The operands of an expression, in order of evaluation."""
-    out: list[Expr] = []
-    for name in ("a", "b", "test", "base"):
-        value = getattr(e, name, None)
-        if isinstance(value, Expr):
-            out.append(value)
-    if isinstance(e, Cond):
-        out = [e.test, e.a, e.b]
-    for name in ("parts", "args", "row"):
-        out += getattr(e, name, [])
-    at = getattr(e, "at", None)
-    out += at if isinstance(at, list) else [at] if isinstance(at, Expr) else []
-    for name in ("start", "stop"):
-        value = getattr(e, name, None)
-        if isinstance(value, Expr):
-            out.append(value)
-    return out
+    return _gather(e, _named(type(e), _ORDER))
+
+
+def expressions(s: Stmt) -> list[Expr]:
+    """What a statement itself evaluates or stores to, not what the statements inside it do."""
+    return _gather(s, _named(type(s), _STATEMENT_ORDER))
+
+
+def below(e: Expr) -> Iterator[Expr]:
+    """An expression and all inside it, each before its operands."""
+    todo = [e]
+    while todo:
+        one = todo.pop()
+        yield one
+        if names := _named(type(one), _ORDER):
+            todo += reversed(_gather(one, names))
 
 
 def every(body: list[Stmt]) -> Iterator[Stmt]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from synapticos.lang import words
@@ -16,6 +18,18 @@ from .expr import text_number
 from .parse import node_of, position, short_path
 
 Signature = tuple[list[tuple[str, Type]], Type]
+
+
+@contextmanager
+def keeping() -> Iterator[None]:
+    """Trees of half a million nodes that stay are made inside: nothing is searched meanwhile for what could be freed."""
+    searched = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if searched:
+            gc.enable()
 
 
 class Program:
@@ -104,6 +118,10 @@ class Program:
 
     def need(self, *roots: Function) -> None:
         """Check functions and all they call. Raises LanguageError; the program is then as it was."""
+        with keeping():
+            self._need(*roots)
+
+    def _need(self, *roots: Function) -> None:
         work = list(roots)
         new: dict[Function, ir.FnIR] = {}
         messages: list[Message] = []
@@ -205,10 +223,7 @@ class Program:
         return list(found)
 
     def globals_used(self) -> list[Rom | Static]:
-        found: dict[Any, None] = {}
-        for made in self.functions.values():
-            walk(made.body, lambda e: found.setdefault(e.thing) if isinstance(e, ir.GlobalRef) else None)
-        return list(found)
+        return list(dict.fromkeys(thing for made in self.functions.values() for thing in made.globals))
 
 
 class _Annotations(FunctionChecker):
@@ -220,21 +235,7 @@ class _Annotations(FunctionChecker):
 
 def walk(body: list[ir.Stmt], visit: Callable[[ir.Expr], Any]) -> None:
     """Call `visit` on every expression below statements."""
-
-    def expr(e: ir.Expr) -> None:
-        visit(e)
-        for child in ir.children(e):
-            expr(child)
-
-    for s in body:
-        for name in ("value", "target", "call", "test", "start", "stop", "base", "count", "subject"):
-            e = getattr(s, name, None)
-            if isinstance(e, ir.Expr):
-                expr(e)
-        for e in getattr(s, "values", []):
-            expr(e)
-        for name in ("body", "orelse"):
-            walk(getattr(s, name, []), visit)
-        for _, inner in getattr(s, "cases", []):
-            walk(inner, visit)
-
+    for s in ir.every(body):
+        for e in ir.expressions(s):
+            for one in ir.below(e):
+                visit(one)
