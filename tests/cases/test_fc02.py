@@ -11,7 +11,7 @@ from synapticos.kernel.container import LayerCheck
 from synapticos.kernel.layers import conv
 from synapticos.kernel.layers.checks import has_scratch
 from synapticos.kernel.layers.conv import ConvParams, conv_validate
-from synapticos.kernel.layers.tables import VALIDATE, VALIDATES
+from synapticos.kernel.layers.tables import VALIDATE
 from synapticos.kernel.layers.window import window_patch_bytes
 from synapticos.kernel.models import model_set_data
 from synapticos.kernel.status import Status
@@ -34,15 +34,14 @@ def greedy_conv_validate(check: LayerCheck) -> Status:
     return Status.OK
 
 
-K2_ROWS = {**OPTIONS["tables"], VALIDATE: [greedy_conv_validate if f is conv_validate else f for f in VALIDATES]}
+K2_ROWS = {**OPTIONS["tables"], VALIDATE: [greedy_conv_validate if f is conv_validate else f for f in OPTIONS["tables"][VALIDATE]]}
 K2 = {**OPTIONS, "tables": K2_ROWS}
-ALL = (*ROOTS, model_set_data)
 
 
 @pytest.fixture
 def worlds(make):
     """The firmware before and after its update."""
-    return lambda: World(make(*ALL, **OPTIONS), arena=16384, scratch=4096), lambda: World(make(*ALL, **K2), arena=16384, scratch=4096)
+    return lambda: World(make(*ROOTS, **OPTIONS), arena=16384, scratch=4096), lambda: World(make(*ROOTS, **K2), arena=16384, scratch=4096)
 
 
 def install(w, compiled, name):

@@ -61,7 +61,7 @@ class Alternating:
 
 
 def test_free_memory_addresses_and_outputs_never_change(make):
-    w = World(make(*ROOTS, model_set_data, **OPTIONS), arena=12288, scratch=4096)
+    w = World(make(*ROOTS, **OPTIONS), arena=12288, scratch=4096)
     a, b = Alternating(w, compile_model(graph_of(large_model()))), Alternating(w, compile_model(graph_of(small_model())))
     first = a(), b()
     assert first[0][1] == first[1][1]

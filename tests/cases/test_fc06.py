@@ -21,7 +21,7 @@ class Wrapping(World):
 
 @pytest.fixture
 def w(make):
-    return Wrapping(make(*ROOTS, kernel_time, **OPTIONS))
+    return Wrapping(make(*ROOTS, **OPTIONS))
 
 
 def ended(w, submitted):
@@ -92,7 +92,7 @@ spans = st.one_of(st.just(0), st.integers(1, 5000), st.integers(WRAP // 2 - 2000
 @settings(max_examples=30)
 @given(st.integers(0, 3000), st.lists(st.tuples(spans, st.integers(0, 700)), min_size=1, max_size=4))
 def test_any_deadlines_around_a_wrap(engines, before, jobs):
-    for e in engines(*ROOTS, kernel_time, **OPTIONS).each:
+    for e in engines(*ROOTS, **OPTIONS).each:
         w = Wrapping(e)
         pipe = w.simple()
         keep_up(w, WRAP - before)

@@ -158,7 +158,7 @@ class Serving:
 
 @pytest.fixture
 def serving(make):
-    return Serving(make(*ROOTS, model_set_data, **OPTIONS))
+    return Serving(make(*ROOTS, **OPTIONS))
 
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda f: f.__name__)

@@ -15,7 +15,9 @@ from synapticos.kernel.container import ModelMemory, Quant
 from synapticos.kernel.cpu_backend import CPU_BACKEND
 from synapticos.kernel.due import releases_start
 from synapticos.kernel.job import JobDone, JobParams
-from synapticos.kernel.kernel import Kernel, kernel_boot
+from synapticos.kernel.kernel import Kernel, kernel_boot, kernel_time
+from synapticos.kernel.layers import variants
+from synapticos.kernel.layers.tables import RUN, VALIDATE, run_functions, validate_functions
 from synapticos.kernel.memory import mem_init_pool
 from synapticos.kernel.model import ModelInfo
 from synapticos.kernel.models import model_set_payload
@@ -24,7 +26,8 @@ from synapticos.kernel.pipeline import APP_STAGE, HOST_STAGE
 from synapticos.kernel.region import REGION_ARENA, Regions
 from synapticos.kernel.run import APP_STAGES
 from synapticos.kernel.runtime import prof_get_layer_ticks, prof_get_stage
-from synapticos.kernel.sched import CALLBACKS, infer_error_at, infer_get_result, infer_submit, sched_quiesce
+from synapticos.kernel.sched import CALLBACKS, infer_cancel, infer_error_at, infer_get_result, infer_post, infer_submit, sched_quiesce
+from synapticos.kernel.stages.tables import stage_tables
 from synapticos.kernel.status import Status
 from synapticos.kernel.stub import stub_caps, stub_load, stub_need, stub_run, stub_step
 from synapticos.kernel.stub import stub_output as stub_output_of
@@ -140,6 +143,15 @@ def read_and_resubmit(kernel: Kernel, done: JobDone) -> None:
 
 
 @fn
+def post_at(kernel: Kernel, pipe: u32, x: Tensor, data: Ptr[u8], at: u32, out: Ptr[u8], out_at: u32) -> Status:
+    """Memory of the caller's from byte `at` and `out_at` on; what is taken is withdrawn."""
+    status, id = infer_post(kernel, pipe, x, data[at:], out[out_at:], 48, None)
+    if status == Status.OK:
+        return infer_cancel(kernel, id)
+    return status
+
+
+@fn
 def odd_need(m: ModelMemory, need: Need) -> None:
     stub_need(m, need)
     need.frame_bytes = 64
@@ -171,14 +183,22 @@ BACKENDS = {
     BACKEND_CAPS: stub_caps, BACKEND_LOAD: stub_load, BACKEND_NEED: odd_need, BACKEND_STEP: stub_step, BACKEND_RUN: stub_run,
     BACKEND_OUTPUT: odd_output, BACKEND_CLEAR: odd_clear,
 }  # fmt: skip
-TABLES = {APP_STAGES: [pass_through, failing, boasting, misshapen, halving, dirty, counting], CALLBACKS: [note_done, read_and_resubmit], **{t: [*CPU_BACKEND[t], row] for t, row in BACKENDS.items()}}
+# Those of the networks that these tests run; that all others compute right is shown where they are alone, and each build
+# of a kernel with all of them takes three times as long.
+LAYERS = {variants.DENSE_I8, variants.CONV_I8, variants.CONV_1X1_I8, variants.DEPTHWISE_3X3_I8, variants.ADD_I8, variants.AVERAGE_POOL_I8, variants.CONCAT_I8}
+PROCESSORS = {"resize", "normalize", "quantize", "softmax", "argmax"}
+TABLES = {
+    APP_STAGES: [pass_through, failing, boasting, misshapen, halving, dirty, counting], CALLBACKS: [note_done, read_and_resubmit],
+    **{t: [*CPU_BACKEND[t], row] for t, row in BACKENDS.items()}, **stage_tables(PROCESSORS), VALIDATE: validate_functions(LAYERS), RUN: run_functions(LAYERS),
+}  # fmt: skip
 ROOTS = (
     *dict.fromkeys([
         *api.EXPORTS.values(), *Arena.__kernel_methods__.values(), Regions.set, mem_init_pool, model_set_payload, prof_get_stage,
-        prof_get_layer_ticks, infer_error_at, sched_quiesce, kernel_boot, releases_start,
+        prof_get_layer_ticks, infer_error_at, sched_quiesce, kernel_boot, kernel_time, releases_start, post_at,
     ]),
 )  # fmt: skip
-OPTIONS: dict[str, Any] = dict(MAX_JOBS=4, SCRATCH_POOL_SIZE=SCRATCH, LOG_RECORDS=64, tables=TABLES)
+OPTIONS: dict[str, Any] = dict(MAX_JOBS=4, SCRATCH_POOL_SIZE=SCRATCH, LOG_RECORDS=128, tables=TABLES)
+TIMED = {**OPTIONS, "RELEASES": 3, "FEEDS": 2, "FEED_ENTRIES": 4, "MAX_WAITING": 4}  # with releases and feeds
 
 
 class World:

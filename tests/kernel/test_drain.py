@@ -1,14 +1,13 @@
 """Stopping and going on, and results that nobody reads."""
 
 import pytest
-from kernels import NORMAL, NOTE_DONE, ON_HOST, OPTIONS, PASS, REALTIME, ROOTS, World, stub_output
+from kernels import NORMAL, NOTE_DONE, ON_HOST, PASS, REALTIME, stub_output
 from synapticos.kernel.job import JobState
-from synapticos.kernel.kernel import Kernel
 from synapticos.kernel.model import ModelState
-from synapticos.kernel.sched import Drain, Poll, infer_cancel, infer_post
+from synapticos.kernel.sched import Drain, Poll
 from synapticos.kernel.status import Status
-from synapticos.kernel.tensor import StageCall, Tensor
-from synapticos.lang import Ptr, fn, u8, u32
+from synapticos.kernel.tensor import StageCall
+from synapticos.lang import u8
 
 BEGUN, ALL, ABORT = Drain.BEGUN, Drain.ALL, Drain.ABORT
 RECLAIMABLE = 2
@@ -161,19 +160,10 @@ def test_a_result_whose_callback_has_not_returned_stays(w):
 # What else is checked before it is taken
 
 
-@fn
-def post_at(kernel: Kernel, pipe: u32, x: Tensor, data: Ptr[u8], at: u32, out: Ptr[u8], out_at: u32) -> Status:
-    status, id = infer_post(kernel, pipe, x, data[at:], out[out_at:], 48, None)
-    if status == Status.OK:
-        return infer_cancel(kernel, id)
-    return status
-
-
 @pytest.mark.parametrize("at, out_at, status", [(0, 0, Status.OK), (16, 32, Status.OK), (4, 0, Status.INVAL), (0, 8, Status.INVAL)])
-def test_memory_that_is_not_aligned_is_refused(make, at, out_at, status):
-    w = World(make(*ROOTS, post_at, **OPTIONS))
+def test_memory_that_is_not_aligned_is_refused(w, at, out_at, status):
     buffers = [w.keep(w.e.array(u8, 96)) for _ in range(2)]
-    assert w.e(post_at, w.kernel, w.simple(), w.descriptor(48), buffers[0], at, buffers[1], out_at) == status
+    assert w("post_at", w.simple(), w.descriptor(48), buffers[0], at, buffers[1], out_at) == status
     assert w.kernel.stats.submitted == (status == Status.OK)
 
 

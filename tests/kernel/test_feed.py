@@ -4,7 +4,7 @@ import pytest
 from apps import PREEMPTIBLE, PipelineOf, app_stage, model, tables
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kernels import NORMAL, NOTE_DONE, OPTIONS, ROOTS, World, stub_output
+from kernels import NORMAL, NOTE_DONE, ROOTS, TIMED, World, stub_output
 from synapticos.kernel.kernel import Kernel
 from synapticos.kernel.region import REGION_CONTAINERS, REGION_TABLES, Regions
 from synapticos.kernel.release import Queue
@@ -12,7 +12,6 @@ from synapticos.kernel.status import Status
 from synapticos.kernel.tables import JOB_BY_SOURCE, JOB_DISABLED
 from synapticos.lang import u8
 
-OPTIONS = {**OPTIONS, "RELEASES": 3, "FEEDS": 2, "FEED_ENTRIES": 4, "MAX_WAITING": 4}
 PASS = 0  # row of kernels.TABLES[APP_STAGES]
 MODEL = [(b"any bytes will do for the stub", 0)]
 WINDOW = dict(bytes=48, hop=48, ndim=1, shape=[48, 0, 0, 0], dtype=0, keep=3)
@@ -46,7 +45,7 @@ class Fed(World):
 
 @pytest.fixture
 def w(make):
-    return Fed(make(*ROOTS, **OPTIONS))
+    return Fed(make(*ROOTS, **TIMED))
 
 
 def listener(stages: int = 0, **job) -> PipelineOf:
@@ -77,7 +76,7 @@ def test_a_whole_window_releases_its_jobs_and_is_their_input(w):
 @settings(max_examples=25)
 def test_windows_are_whole_and_every_byte_is_in_one_or_counted(engines, pieces, hop, keep, runs):
     """Against windows cut from the bytes that were not lost; a window never spans a gap, and all engines agree."""
-    made = engines(*ROOTS, **OPTIONS).each
+    made = engines(*ROOTS, **TIMED).each
     each = [Fed(engine) for engine in made]
     for w in each:
         assert w.boot([listener(depth=4, policy=int(Queue.NEWEST))], [{**WINDOW, "hop": hop, "keep": keep}]) == Status.OK
@@ -168,7 +167,7 @@ def test_what_was_due_before_anything_came_starved_however_much_it_was(w):
 
 def test_an_entry_has_more_users_than_a_byte_counts(make):
     """Each release by the clock holds the newest entry once for each of its releases that waits."""
-    w = Fed(make(*ROOTS, **OPTIONS | dict(RELEASES=5, MAX_WAITING=64, MAX_PIPELINES=5)))
+    w = Fed(make(*ROOTS, **TIMED | dict(RELEASES=5, MAX_WAITING=64, MAX_PIPELINES=5)))
     assert w.boot([listener(**dict(ON, flags=0, period_us=100, depth=64)) for _ in range(5)], [WINDOW]) == Status.OK
     assert w.push(bytes(48)) == Status.OK
     w.kernel.hold = True
@@ -237,9 +236,9 @@ def test_what_is_pushed_after_poll_has_read_the_counter_is_new(w):
 
 @pytest.mark.parametrize("how", ["infer_get_result", "infer_detach", "infer_reclaim", "infer_set_max_concurrent"])
 def test_a_free_slot_wakes_who_sleeps_until_a_release_may_begin(make, how):
-    w = Fed(make(*ROOTS, **OPTIONS | {"MAX_JOBS": 1}))
-    if w.e.name != "checked":
+    if make.engine != "checked":
         pytest.skip("wakes are counted by the board of checked Python")
+    w = Fed(make(*ROOTS, **TIMED | {"MAX_JOBS": 1}))
     assert w.boot([listener(), PipelineOf([model(0)], result=16)], [WINDOW]) == Status.OK
     job = w.submit(w("app_pipeline", 1), bytes(48))
     w.run()

@@ -4,7 +4,8 @@ import pytest
 from apps import PipelineOf, StageOf, app_stage, model, tables
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kernels import ROOTS, OPTIONS, World
+from kernels import OPTIONS, ROOTS, TIMED, World
+from synapticos.engine import Build
 from synapticos.kernel.parts import Part
 from synapticos.kernel.region import REGION_CONTAINERS, REGION_TABLES, Regions
 from synapticos.kernel.status import Status
@@ -84,7 +85,7 @@ def test_damaged_parts_are_refused_at_boot(world_checked, container, stages):
 
 @pytest.mark.parametrize("stages", [[part(0, 48, 0, 48)], [part(0, 5, 0, 5), app_stage(0, 64)], [part(0, 5, 0, 5)] * 8])
 def test_parts_without_a_model_are_refused_at_boot(make, stages):
-    w = World(make(*ROOTS, **OPTIONS, RELEASES=1, FEEDS=2))
+    w = World(make(*ROOTS, **TIMED))
     source = dict(bytes=48, hop=48, ndim=1, shape=[48, 0, 0, 0], dtype=0, keep=2)
     pipeline = PipelineOf(stages, source=1, feed=2)
     for region, data in zip((REGION_TABLES, REGION_CONTAINERS), tables([(b"any bytes", 0)], [pipeline], sources=[source] * 2), strict=True):
@@ -120,6 +121,5 @@ def test_any_byte_of_a_part_may_be_wrong(world_checked, container, noise, at, va
 
 @pytest.fixture(scope="module")
 def world_checked():
-    from synapticos.engine import Build
-
-    return lambda: World(Build(list(ROOTS), **OPTIONS).engine("checked"))
+    engine = Build(list(ROOTS), **OPTIONS).engine("checked")
+    return lambda: World(engine)

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kernels import NORMAL, NOTE_DONE, OPTIONS, PASS, ROOTS, World
+from kernels import NORMAL, NOTE_DONE, PASS, ROOTS, TIMED, World
 from synapticos.kernel.job import NEVER
 from synapticos.kernel.kernel import Kernel
 from synapticos.kernel.release import Queue
@@ -11,7 +11,6 @@ from synapticos.kernel.sched import Poll
 from synapticos.kernel.status import Status
 
 OLDEST, NEWEST, COALESCE = Queue.OLDEST, Queue.NEWEST, Queue.COALESCE
-OPTIONS = {**OPTIONS, "RELEASES": 3, "MAX_WAITING": 4}
 NONE = int(NEVER)
 
 
@@ -58,7 +57,7 @@ class Clocked(World):
 
 @pytest.fixture
 def w(make):
-    return Clocked(make(*ROOTS, **OPTIONS))
+    return Clocked(make(*ROOTS, **TIMED))
 
 
 def test_a_job_is_released_by_the_clock(w):
@@ -205,7 +204,7 @@ def test_a_job_that_is_cancelled_as_it_is_submitted_leaves_no_slot_taken(w, coll
 @given(st.lists(st.integers(0, 900), max_size=25), st.sampled_from([OLDEST, NEWEST, COALESCE]), st.integers(1, 4), st.integers(50, 400))
 def test_every_release_is_counted_once_and_is_where_a_loop_would_have_put_it(engines, gaps, policy, depth, period):
     """Against a model that looks at every nominal time by itself, while polls run one step of the job each."""
-    made = engines(*ROOTS, **OPTIONS).each
+    made = engines(*ROOTS, **TIMED).each
     each = [Clocked(engine) for engine in made]
     for w in each:
         w.released(dict(period_us=period, policy=policy, depth=depth, pre=(PASS, PASS)))
