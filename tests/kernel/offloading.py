@@ -18,7 +18,7 @@ from synapticos.kernel.container import ModelMemory
 from synapticos.kernel.cpu import cpu_run
 from synapticos.kernel.job import HostWork, JobState
 from synapticos.kernel.region import REGION_CONTAINERS, REGION_TABLES, Regions
-from synapticos.kernel.sim import SIM_BACKEND
+from synapticos.kernel.sim import SIM_BACKEND, sim_finish
 from synapticos.kernel.status import Status
 from synapticos.lang import fn, u8, u32
 from synapticos.model import compile_model
@@ -27,7 +27,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "tools"))
 from make_test_model import RELU, Layers  # noqa: E402
 
 CPU, SIM = 1, 2  # backends
-ROOTS = (*KERNEL_ROOTS, hal.npu_reset)
+ROOTS = (*KERNEL_ROOTS, hal.npu_reset, hal.npu_start)
 OPTIONS: dict[str, Any] = {**KERNEL, "OFFLOAD": 1, "MAX_JOBS": 6, "MAX_MODELS": 4, "tables": {**KERNEL["tables"], **SIM_BACKEND}}
 RATE = 1_000_000
 
@@ -130,9 +130,10 @@ class Offloaded(World):
         return self.result(id)
 
 
-# Two more backends: one that is done at once, one that cannot be asked and has no limit.
+# Three more backends: one that is done at once, one that cannot be asked and has no limit, and the simulated one with a
+# driver that fails at the end of a step.
 
-INSTANT, DEAF = 3, 4
+INSTANT, DEAF, FRAIL = 3, 4, 5
 
 
 @fn
@@ -171,6 +172,13 @@ def run_at_last(board: u32, m: ModelMemory, step: u32, row: u32, row_end: u32) -
 
 
 @fn
+def fail_at_last(board: u32, m: ModelMemory, step: u32, row: u32, row_end: u32) -> Status:
+    if m.input[0] == 0x55:
+        return Status.IO
+    return sim_finish(board, m, step, row, row_end)
+
+
+@fn
 def nothing_to_stop(board: u32) -> None:
     """There is no device."""
 
@@ -180,4 +188,7 @@ TWO = {
     offload.BACKEND_LIMIT: [no_limit, no_limit], offload.BACKEND_LOOK: [not_asked, not_asked],
     offload.BACKEND_FINISH: [run_at_last, run_at_last], offload.BACKEND_RESET: [nothing_to_stop, nothing_to_stop],
 }  # fmt: skip
-MORE = {**OPTIONS, "tables": {**OPTIONS["tables"], **{t: [*rows, *TWO.get(t, [rows[SIM]] * 2)] for t, rows in SIM_BACKEND.items()}}}
+LAST = {offload.BACKEND_FINISH: fail_at_last}
+MORE = {**OPTIONS, "tables": {**OPTIONS["tables"], **{
+    t: [*rows, *TWO.get(t, [rows[SIM]] * 2), LAST.get(t, rows[SIM])] for t, rows in SIM_BACKEND.items()
+}}}  # fmt: skip

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kernels import BEST_EFFORT, NORMAL, REALTIME
-from offloading import CPU, DEAF, INSTANT, MORE, OPTIONS, ROOTS, Offloaded, compiled, noise
+from offloading import CPU, DEAF, FRAIL, INSTANT, MORE, OPTIONS, ROOTS, Offloaded, compiled, noise
+from synapticos.kernel import hal
 from synapticos.kernel.container import STEP_BYTES, Header, StepRecord
 from synapticos.kernel.job import HostWork, JobParams, JobState, Late
 from synapticos.kernel.sched import Poll
@@ -171,9 +172,54 @@ def test_work_that_fails_or_never_ends_ends_its_job_and_the_next_one_runs(offloa
     w.e.board.set_npu(ends)
     w.finish(1000)
     assert w("infer_wait", job, 0) == status and w("infer_error_at", job) == (0, 0)
-    assert w.kernel.npu.holds.places[0].model == 0  # it was reset
+    assert w.kernel.npu.holds.places[0].model == 0 and w.kernel.npu.resets == 1
     w.e.board.set_npu(0)
     assert w.alone(1, 7) == other and w("npu_get_state") == 0
+
+
+@pytest.mark.parametrize("preemptible", [True, False])
+@pytest.mark.parametrize("in_load", [True, False])
+def test_work_that_cannot_be_begun_resets_a_stuck_device_and_the_next_job_runs(offloaded, in_load, preemptible):
+    w = offloaded(dict(net=1, priority=BEST_EFFORT, preemptible=preemptible), dict(net=2, priority=REALTIME))
+    good = w.alone(0, 3), w.alone(1, 7)
+    job = w.go(0 if in_load else 1, 3)  # the second is there already
+    stuck = w.keep(w.e.array(u8, 128))
+    assert w.e(hal.npu_start, w.board, 0xBAD, 0x7FFFFFFF, stuck, 64) == 0  # work that nobody knows of, and that does not end
+    w.finish(100)
+    assert w("infer_wait", job, 0) == Status.IO and w("infer_error_at", job) == (0, 0)
+    assert w.kernel.npu.resets == 1 and w.kernel.npu.holds.places[0].model == 0 and w.kernel.npu.owner == 0
+    assert (w.alone(0, 3), w.alone(1, 7)) == good and w.kernel.npu.resets == 1
+    assert w("npu_get_state") == 0
+
+
+@pytest.mark.parametrize("preemptible", [True, False])
+def test_a_driver_that_fails_at_the_end_of_a_step_resets_the_device(make, preemptible):
+    w = Offloaded(make(*ROOTS, **MORE), [dict(net=1, on=FRAIL, preemptible=preemptible), dict(net=2, on=FRAIL)])
+    good = w.alone(1, 7)
+    job = w.submit(w.pipes[0], b"\x55" + noise(1)[1:])
+    w.finish(100)
+    assert w("infer_wait", job, 0) == Status.IO and w("infer_error_at", job) == (0, 0)
+    assert w.kernel.npu.resets == 1 and w.kernel.npu.holds.places[0].model == 0 and w.kernel.npu.owner == 0
+    assert w.alone(1, 7) == good and w.kernel.npu.resets == 1
+
+
+def test_a_driver_that_fails_when_the_device_is_another_job_s_leaves_that_one_alone(make):
+    w = Offloaded(make(*ROOTS, **MORE), [dict(net=1, on=FRAIL, priority=NORMAL), dict(net=2, on=FRAIL, priority=REALTIME)])
+    good = w.alone(1, 7)
+    job = w.submit(w.pipes[0], b"\x55" + noise(1)[1:])
+    poll_until(w, job, (WAITING, AWAY))
+    while loading(w):
+        w.pass_time(10)
+        w("kernel_poll")
+    w.run()
+    assert w.slot_state(job) == (WAITING, AWAY)
+    urgent = w.go(1, 7)
+    w.run()
+    assert w.slot_state(urgent) == (WAITING, LINE)
+    w.pass_time(1000)
+    w.finish(10)  # the urgent one takes the device before the other takes up what it did
+    assert w("infer_wait", job, 0) == Status.IO and w.result(urgent) == good
+    assert w.kernel.npu.resets == 0 and w.kernel.npu.owner == 0
 
 
 # Aborting

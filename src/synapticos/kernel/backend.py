@@ -93,7 +93,7 @@ class Npu:
     owner: u32  # job slot + 1; 0: nobody
     ticket: u32  # of the work in progress
     coming: u32  # handle of the model that it takes in
-    reserved_start: u32
+    resets: u32  # since boot, of a device that has failed or did not end in time; wraps
     work: NpuWork
     place: u8  # where it takes in a model
     driver: u8  # the backend that works

@@ -18,8 +18,9 @@ after each load, if its job is pre-emptible. For an analysis of response times t
   accelerator nothing happens between the two;
 - a job on the accelerator does not hold the processor, and keeps its class's frame, so no other of its class begins.
 
-Work that outlives the backend's limit, or ends in an error, resets the accelerator: nothing is resident then, and the
-job ends. A job is aborted at once while in line, otherwise when the accelerator is through with it or was reset: until
+Work that outlives the backend's limit, cannot be begun, or ends in an error, resets the accelerator: nothing is resident
+then, and the job ends. If only the processor's part at its end fails (`BACKEND_FINISH`), and another job has the device by
+now, that one's work goes on: should the device be stuck, its own limit finds that. A job is aborted at once while in line, otherwise when the accelerator is through with it or was reset: until
 then it may write to the job's frame.
 
 Only `poll` takes the accelerator; `npu_done` leaves a status and a flag. A ticket names the work, so that news of work
@@ -105,6 +106,27 @@ def npu_give_back(kernel: Kernel, job: Job, state: NpuState) -> None:
         hal.critical_exit(kernel.board, section)
 
 
+@fn(inline=False)
+def npu_reset(kernel: Kernel, driver: u32) -> None:
+    """Stop a device that has failed: it works no more, and holds no model."""
+    BACKEND_RESET[driver](kernel.board)
+    kernel.npu.holds.clear()
+    kernel.npu.resets = wrap(u32, kernel.npu.resets + 1)
+
+
+@fn
+def npu_failed(kernel: Kernel, job: Job, driver: u32, status: Status) -> Status:
+    """The driver could not do what a step of the job asked for: reset the device, unless another job has it. Returns `status`."""
+    npu = kernel.npu
+    if npu.owner == 0 or job.holds_npu:
+        npu_reset(kernel, driver)
+        if job.holds_npu:
+            npu_give_back(kernel, job, NpuState.ERROR)
+        elif npu.state == NpuState.IDLE:
+            npu.state = NpuState.ERROR
+    return status
+
+
 @fn
 def npu_empty_place(kernel: Kernel, backend: u32) -> u32:
     """Make room for a model, and forget what was loaded by hand: the place, or NOWHERE, with a note, if all are pinned."""
@@ -165,9 +187,10 @@ def npu_bring(kernel: Kernel, job: Job, model: Model, handle: u32, m: ModelMemor
     working = npu_began(kernel, job, answer)
     if working:
         return Status.OK
-    if answer == Status.OK:
-        npu.holds.put(place, handle, 0)
-    return answer
+    if answer != Status.OK:
+        return npu_failed(kernel, job, model.backend, answer)
+    npu.holds.put(place, handle, 0)
+    return Status.OK
 
 
 @fn
@@ -209,7 +232,9 @@ def npu_step(kernel: Kernel, job: Job, model: Model, handle: u32, m: ModelMemory
             job.expired = True
             return Status.TIMEDOUT
         end = npu_rows(model, job, m, rows)
-        check(BACKEND_FINISH[model.backend](kernel.board, m, job.step, rows.row, end))
+        finished = BACKEND_FINISH[model.backend](kernel.board, m, job.step, rows.row, end)
+        if finished != Status.OK:
+            return npu_failed(kernel, job, model.backend, finished)
         npu_past(job, rows, end)
         if job.step == job.steps:
             return Status.OK
@@ -230,11 +255,12 @@ def npu_step(kernel: Kernel, job: Job, model: Model, handle: u32, m: ModelMemory
     working = npu_began(kernel, job, answer)
     if working:
         return Status.OK
-    if answer == Status.OK:
-        npu_past(job, rows, end)
-        if job.preemptible or job.step == job.steps:
-            npu_give_back(kernel, job, NpuState.IDLE)
-    return answer
+    if answer != Status.OK:
+        return npu_failed(kernel, job, model.backend, answer)
+    npu_past(job, rows, end)
+    if job.preemptible or job.step == job.steps:
+        npu_give_back(kernel, job, NpuState.IDLE)
+    return Status.OK
 
 
 @fn
@@ -276,8 +302,7 @@ def npu_look(kernel: Kernel) -> None:
     after = NpuState.IDLE
     if not good:
         after = NpuState.ERROR
-        BACKEND_RESET[npu.driver](kernel.board)
-        npu.holds.clear()
+        npu_reset(kernel, u32(npu.driver))
     loaded = good and npu.work == NpuWork.LOAD
     if loaded:
         npu.holds.put(npu.place, npu.coming, spent)
