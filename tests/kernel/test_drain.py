@@ -1,7 +1,11 @@
 """Stopping and going on, and results that nobody reads."""
 
+import threading
+
 import pytest
-from kernels import NORMAL, NOTE_DONE, ON_HOST, PASS, REALTIME, stub_output
+from interleavings import BEGUN as HALF_DONE
+from interleavings import Player, Run
+from kernels import NORMAL, NOTE_DONE, ON_HOST, OPTIONS, PASS, REALTIME, ROOTS, World, stub_output
 from synapticos.kernel.job import JobState
 from synapticos.kernel.model import ModelState
 from synapticos.kernel.sched import Drain, Poll
@@ -197,3 +201,64 @@ def test_a_half_done_job_that_ends_since_it_is_late_is_drained(w):
     w("kernel_poll")
     w.advance_us(11)
     assert w("sched_quiesce") == Status.OK and w("infer_wait", job, 0) == Status.TIMEDOUT
+
+
+# Two that stop it at once
+
+
+@pytest.mark.parametrize("other", [BEGUN, ALL, ABORT])
+@pytest.mark.parametrize("what", [BEGUN, ALL, ABORT])
+def test_of_two_that_drain_at_once_one_holds(w, what, other):
+    """The other comes before any line of the first, outside of critical sections."""
+    if w.e.name != "checked":
+        pytest.skip("interrupts between two lines are played on checked Python")
+    w.hand_model()
+    pipe = w.pipeline(w.model(), (PASS,))
+    jobs = [w.submit(pipe, bytes([i]) * 48) for i in range(2)]
+    w("kernel_poll")
+    player, holders = Player(w), []
+    for point in range(10_000):
+        left, answers = [point], []
+
+        def strike(place, left=left, answers=answers):
+            left[0] -= 1
+            if left[0] == -1:
+                answers.append(w("sched_drain", other, 0))
+
+        player.restore()
+        with player._traced(False, strike):
+            first = w("sched_drain", what, 0)
+        if not answers:
+            break
+        assert (first, answers[0]).count(Status.OK) == 1, (point, first, answers)
+        holders.append(first == Status.OK)
+        assert w.kernel.hold and not any(int(w("infer_state", job)) in HALF_DONE for job in jobs)
+        assert w("kernel_poll") == (Poll.IDLE, 0)
+        w("sched_release")
+        player.drain(Run(None, 0, None))
+        player.watcher.check_idle(w)
+    assert point > 20 and True in holders and False in holders
+
+
+@pytest.mark.parametrize("what", [BEGUN, ALL])
+def test_only_one_thread_holds(make, what):
+    if make.engine != "native":
+        pytest.skip("one thread at a time")
+    w = World(make(*ROOTS, **OPTIONS))
+    inside, most, had = [0], [0], [0, 0, 0]
+
+    def stop(number):
+        while had[number] < 300:
+            if w("sched_drain", what, 0) == Status.OK:
+                inside[0] += 1
+                most[0] = max(most[0], inside[0])
+                had[number] += 1
+                inside[0] -= 1
+                w("sched_release")
+
+    threads = [threading.Thread(target=stop, args=(i,)) for i in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert most == [1] and had == [300] * 3 and not w.kernel.hold and not w.kernel.draining

@@ -85,7 +85,7 @@ class Kernel:
     up: bool  # between init and shutdown
     hold: bool  # no job begins
     inside: Inside
-    reserved: u8
+    draining: bool  # somebody is in `sched_drain`, or has the hold that it gave
     pipelines: Pipelines
     models: Models
     npu: Npu

@@ -665,15 +665,21 @@ def sched_drain(kernel: Kernel, what: u32, timeout_ms: u32) -> Status:
     """
     if what > u32(Drain.ABORT):
         return Status.INVAL
-    if kernel.inside == Inside.STEP or kernel.hold:
+    state = hal.critical_enter(kernel.board)
+    busy = kernel.inside == Inside.STEP or kernel.hold or kernel.draining
+    if not busy:
+        kernel.draining = True
+        kernel.hold = what != u32(Drain.ALL)
+    hal.critical_exit(kernel.board, state)
+    if busy:
         return Status.BUSY
     if kernel.inside == Inside.CALLBACK and not drained(kernel, what):
+        let_go(kernel)
         return Status.BUSY
     start = hal.ticks(kernel.board)
     clock = local(Clock)
     rate = hal.tick_rate(kernel.board)
     clock.start(start, rate)
-    kernel.hold = what != u32(Drain.ALL)
     if what == u32(Drain.ABORT):
         for job in kernel.jobs:
             if job_begun(job):
@@ -687,7 +693,7 @@ def sched_drain(kernel: Kernel, what: u32, timeout_ms: u32) -> Status:
                 waits = npu_idle(kernel)
             stuck = answer != Poll.RAN and not waits and not drained(kernel, what)  # the poll may have ended what was late
             if stuck and timeout_ms == 0:
-                kernel.hold = False
+                let_go(kernel)
                 return Status.BUSY
             before = hal.ticks(kernel.board)
             if stuck:
@@ -696,11 +702,23 @@ def sched_drain(kernel: Kernel, what: u32, timeout_ms: u32) -> Status:
             clock.update(now)
             spent = clock.us()
             if timeout_ms != 0 and ((stuck and now == before) or spent >= u64(timeout_ms) * 1000):
-                kernel.hold = False
+                let_go(kernel)
                 return Status.AGAIN
         draining = not kernel.hold  # of ALL: what another thread has begun just now
-        kernel.hold = True
+        state = hal.critical_enter(kernel.board)
+        if kernel.inside != Inside.STEP:  # a poll that has begun may have looked at `hold` before
+            kernel.hold = True
+        hal.critical_exit(kernel.board, state)
     return Status.OK
+
+
+@fn
+def let_go(kernel: Kernel) -> None:
+    """Whoever drains, or holds, does so no more."""
+    state = hal.critical_enter(kernel.board)
+    kernel.hold = False
+    kernel.draining = False
+    hal.critical_exit(kernel.board, state)
 
 
 @fn
@@ -711,5 +729,6 @@ def sched_quiesce(kernel: Kernel) -> Status:
 
 @fn
 def sched_release(kernel: Kernel) -> None:
-    kernel.hold = False
+    """Let jobs begin again."""
+    let_go(kernel)
     hal.wake(kernel.board)
