@@ -202,14 +202,9 @@ class Image:
         return BACKENDS_NPU if self.offloads else BACKENDS
 
     @property
-    def function_tables(self) -> dict[Any, list[Any]]:
-        """Rows of the kernel's open tables in a build that can run any model and built-in."""
-        return {**self.backends, APP_STAGES: self.stages}
-
-    @property
     def lean_tables(self) -> dict[Any, list[Any]]:
-        """The same without the layers, built-ins and the stub that this app does not use; every number keeps its place,
-        and a table ends with the last that is used."""
+        """Rows of the kernel's open tables without the layers, built-ins and the stub that this app does not use; every
+        number keeps its place, and a table ends with the last that is used."""
         used = {step.name for p in self.pipelines for step in p.steps if step.kind == "builtin"}
         layers = 1 + max(self.variants, default=0)
         stages = 1 + max((KINDS[name] for name in used), default=0)
@@ -226,7 +221,7 @@ class Image:
         from synapticos.engine import Build
 
         roots = HOST_ROOTS + (CLOCK_ROOTS if self.clocked else [])
-        return Build(roots, tables=self.function_tables, **self.parameters | self.guards)  # type: ignore[arg-type]
+        return Build(roots, tables=self.lean_tables, **self.parameters | self.guards)  # type: ignore[arg-type]
 
     def boot(self, e: Any, kernel: Any, memory: Any, tables: Any, containers: Any) -> Any:
         """Start the app on an engine: the kernel's Status."""
