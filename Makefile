@@ -46,7 +46,7 @@ demo: $(VENV)/.toolchain
 	@$(BIN)/python examples/doorbell/demo.py
 
 test: $(VENV)/.dev
-	@$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
+	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=15 $(ARGS)
 
 lint: $(VENV)/.dev
 	@$(BIN)/ruff check .

@@ -26,6 +26,27 @@ _TARGET = {"native": "host", "cortex-m": "cortex-m33"}
 _engines: dict[Any, Engine] = {}
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with slow tests come first: workers take a file at a time, and what is left for the end should be short."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Beside the slowest tests the slowest files, what they set up included."""
+    most = config.getoption("durations")
+    seconds: dict[str, float] = {}
+    for report in (r for reports in terminalreporter.stats.values() for r in reports if hasattr(r, "duration")):
+        file = report.nodeid.split("::")[0]
+        seconds[file] = seconds.get(file, 0.0) + report.duration
+    if most and seconds:
+        terminalreporter.section(f"slowest {most} files")
+        for file in sorted(seconds, key=seconds.__getitem__, reverse=True)[:most]:
+            terminalreporter.write_line(f"{seconds[file]:7.1f} s  {file}")
+        terminalreporter.write_line(f"{sum(seconds.values()):7.1f} s  in all, by all workers")
+
+
 def engine_of(name: str, roots: tuple[Function, ...], **options: Any) -> Engine:
     """An engine of a build, made once a session; skips where its compiler is missing."""
     if name in _TARGET:

@@ -11,9 +11,12 @@ TESTS = Path(__file__).parents[1]
 THREE = TESTS / "analysis" / "three_jobs.py"
 HELLO = TESTS.parent / "examples" / "hello_world" / "app.py"
 
-pytestmark = pytest.mark.skipif(
-    not toolchain.find_all("cortex-m33") or not toolchain.find_all("host"), reason="needs compilers for Cortex-M and for this machine"
-)
+pytestmark = [
+    pytest.mark.slow,  # all together
+    pytest.mark.skipif(
+        not toolchain.find_all("cortex-m33") or not toolchain.find_all("host"), reason="needs compilers for Cortex-M and for this machine"
+    ),
+]
 
 
 def test_jobs_in_time_end_with_0_and_the_page_says_why(syn):

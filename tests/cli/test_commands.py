@@ -13,6 +13,7 @@ import pytest
 from synapticos import toolchain
 from synapticos.boards import qemu
 
+pytestmark = pytest.mark.slow  # all together
 EXAMPLES = Path(__file__).parents[2] / "examples"
 HELLO = EXAMPLES / "hello_world"
 

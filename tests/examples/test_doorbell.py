@@ -13,6 +13,7 @@ from synapticos.app.load import load_app
 from synapticos.host.clock import run_by_clock
 from synapticos.host.timeline import draw_timelines
 
+pytestmark = pytest.mark.slow  # all together
 FOLDER = Path(__file__).parents[2] / "examples" / "doorbell"
 ANSWERS = np.load(Path(__file__).with_name("doorbell.npz"))  # of pymicro-features, tflite-micro and pymicro-wakeword, by tools/make_doorbell.py
 CLIPS = [name.removesuffix("/outputs") for name in ANSWERS if name.endswith("/outputs")]

@@ -16,9 +16,12 @@ from synapticos.host.runtime import Runtime
 
 ROOT = Path(__file__).parents[2]
 SINE = Path(syn.__file__).parent / "app" / "sine.tflite"
-pytestmark = pytest.mark.skipif(
-    not toolchain.find_all("cortex-m33") or not toolchain.find_all("host"), reason="needs compilers for Cortex-M and for this machine"
-)
+pytestmark = [
+    pytest.mark.slow,  # all together
+    pytest.mark.skipif(
+        not toolchain.find_all("cortex-m33") or not toolchain.find_all("host"), reason="needs compilers for Cortex-M and for this machine"
+    ),
+]
 
 
 def mixed_app():

@@ -17,6 +17,7 @@ from synapticos.kernel.status import Status
 from synapticos.kernel.submit import infer_post
 from synapticos.lang import u8
 
+pytestmark = pytest.mark.slow  # all together
 ALL = os.environ.get("SYNAPTICOS_INTERLEAVINGS") == "all"  # no point is left out
 PASS = 0
 CALLS = {"infer_cancel": infer_cancel, "infer_abort": infer_abort, "infer_set_deadline": infer_set_deadline}

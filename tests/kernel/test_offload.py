@@ -14,6 +14,7 @@ from synapticos.kernel.sched import Poll
 from synapticos.kernel.status import Status
 from synapticos.lang import u8, unpack
 
+pytestmark = pytest.mark.slow  # all together
 WAITING, SUSPENDED, RUNNING, CANCELLED, ERROR = (JobState.WAITING, JobState.SUSPENDED, JobState.RUNNING, JobState.CANCELLED, JobState.ERROR)
 AWAY, BACK, LINE, NONE = HostWork.AWAY, HostWork.BACK, HostWork.LINE, HostWork.NONE
 STEPS = 3  # of each network

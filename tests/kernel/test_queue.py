@@ -8,6 +8,7 @@ from synapticos.kernel.job import JobState
 from synapticos.kernel.sched import Poll
 from synapticos.kernel.status import Status
 
+pytestmark = pytest.mark.slow  # all together
 MANY = {**OPTIONS, "MAX_JOBS": 64}
 NEVER = float("inf")
 

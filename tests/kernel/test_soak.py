@@ -1,5 +1,6 @@
 """Many jobs of all kinds: every accepted one ends once, in the bytes of running it alone, and nothing leaks."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kernels import BEST_EFFORT, FAIL, NORMAL, OPTIONS, PASS, PERSISTENT, REALTIME, ROOTS, World, stub_output
@@ -13,6 +14,7 @@ from synapticos.kernel.status import Status
 from synapticos.kernel.tensor import Tensor
 from synapticos.lang import Ptr, copy, fn, ignore, local, u8, u32, wrap
 
+pytestmark = pytest.mark.slow  # all together
 BUILD = {**OPTIONS, "MAX_JOBS": 16, "MAX_PIPELINES": 8, "LOG_RECORDS": 8}
 ENDED = (JobState.DONE, JobState.ERROR, JobState.CANCELLED)
 KINDS = ((), (PASS,), (PASS, PASS, PASS), (PASS, FAIL))
