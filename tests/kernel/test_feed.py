@@ -202,7 +202,7 @@ def test_an_aborted_front_end_pushes_nothing(w):
     """Wherever the abort comes: either it is told that it is too late, or nobody ever sees the result."""
     front = PipelineOf([app_stage(PASS, 64)], job=dict(ON), source=1, feed=2)
     assert w.boot([front, PipelineOf([model(0)], result=16, job=dict(ON), source=2)], [WINDOW, WINDOW]) == Status.OK
-    told = set()
+    told, written = set(), w.kernel.log.written
     for at in range(24):
         sections, answers = [], []
         before = (w.kernel.stats.cancelled, w.kernel.releases.feeds[1].entries)
@@ -220,6 +220,7 @@ def test_an_aborted_front_end_pushes_nothing(w):
         assert (cancelled, pushed) == ((1, 0) if Status.OK in answers else (0, 1))
         told.update(answers)
     assert told == {Status.OK, Status.ALREADY, Status.NOENT}
+    assert w.kernel.log.written == written  # it was no error
     assert w.users(0) == w.users(1) == [0] * 4
 
 

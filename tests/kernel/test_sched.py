@@ -134,6 +134,29 @@ def test_an_abort_that_comes_too_late_says_so(w, detached, want):
         assert w("infer_abort", job) == want
 
 
+def test_a_job_aborted_as_its_stage_fails_was_cancelled_and_no_stage_is_to_blame(w):
+    """Wherever the abort comes; if it comes too late, the stage is."""
+    w.hand_model()
+    pipe = w.pipeline(w.model(), (PASS, FAIL))
+    told = set()
+    for at in range(10):
+        job, sections, answers = w.submit(pipe, bytes(48)), [], []
+        w("kernel_poll")
+
+        def abort(job=job, at=at, sections=sections, answers=answers):
+            sections.append(0)
+            if len(sections) == at + 1:
+                answers.append(Status(int(w("infer_abort", job))))
+
+        with w.interrupted(abort):
+            w("kernel_poll")
+        wanted = (Status.CANCELED, (0, 0)) if Status.OK in answers else (Status.IO, (1, 0))
+        assert (w("infer_wait", job, 0), w("infer_error_at", job)) == wanted
+        w("infer_detach", job)
+        told.update(answers)
+    assert told == {Status.OK, Status.ALREADY}
+
+
 def test_a_job_aborted_in_its_last_step_is_counted_once(w):
     """As cancelled, with no profile, wherever between the step and the end the abort comes."""
     for at in range(4):

@@ -48,7 +48,7 @@ def step_job(kernel: Kernel, job: Job, slot: u32, pipeline: Pipeline, before: u3
             return True
         at -= 1
         status = deliver(kernel, job, slot)
-    if status != Status.OK:
+    if status != Status.OK and not job.abort:
         fail(kernel, job, at, status)
     end_job(kernel, slot, status)
     return False
@@ -143,6 +143,7 @@ def end_job(kernel: Kernel, slot: u32, status: Status) -> None:
     if aborted:
         job.state = JobState.CANCELLED
         job.status = Status.CANCELED
+        job.error_at = 0  # it may have failed, or its deadline ended it, just before
         kernel.stats.cancelled = wrap(u32, kernel.stats.cancelled + 1)
     elif status == Status.OK:
         job.state = JobState.DONE
