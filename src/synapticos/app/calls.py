@@ -1,6 +1,6 @@
 """What a program in Python asks of the kernel at once: a way into compiled code costs it more than what is done there.
 
-One thread at a time runs the kernel, by `job_run` or `kernel_serve`; others sleep in `job_await` meanwhile. A job that is
+One thread at a time runs the kernel, by `job_run` or `take_turn`; others sleep in `job_await` meanwhile. A job that is
 awaited so is its waiter's to take: who runs the kernel need not go back to Python for its end.
 """
 

@@ -26,7 +26,6 @@ from synapticos.app.spec import DTYPES
 from synapticos.errors import KernelError, UserError
 from synapticos.host.blame import Failure
 from synapticos.kernel import due, feed, sched
-from synapticos.kernel.job import JobState
 from synapticos.kernel.sched import Poll
 from synapticos.kernel.status import Status
 
@@ -34,10 +33,8 @@ if TYPE_CHECKING:
     from synapticos.host.runtime import Runtime
 
 NEVER = (1 << 64) - 1
-FINISHED = (JobState.DONE, JobState.ERROR, JobState.CANCELLED)
 JOB_COUNTS = ("released", "started", "dropped", "coalesced", "starved", "late", "surplus", "delay_us")
 FEED_COUNTS = ("entries", "lost", "gaps")
-
 
 ENDED = struct.Struct("<QQIIIi4B4x4I")  # calls.Ended
 assert ENDED.size == lang.sizeof(calls.Ended)
