@@ -111,7 +111,8 @@ def go(kernel: Kernel, run: Run) -> Status:
         aim_feed(kernel, run, i)
     going = True
     while going:
-        pushed = push_due(kernel, run)
+        now = hal.ticks(0)
+        pushed = push_due(kernel, run, now)
         if pushed != Status.OK:
             return pushed
         answer = note_poll(kernel, BEFORE)

@@ -220,3 +220,22 @@ def test_results_are_told_once_while_others_run_the_kernel(tmp_path):
         assert counts["started"] > 0 and len(told) == counts["started"]
         assert told == sorted(told)
         assert all(int(job.state) == 0 for job in rt.kernel.jobs)
+
+
+def test_what_a_source_gives_at_the_tick_of_a_release_is_what_its_job_reads(tmp_path):
+    """A source and a job with one period and one phase, beside one that keeps the board busy: each job reads what came with it."""
+    app = syn.App("app")
+    (tmp_path / "x.raw").write_bytes(bytes(k * 37 % 251 for k in range(600)))
+    (tmp_path / "y.raw").write_bytes(bytes(100))
+    x = app.frames("x", (1, 1), "int8", file=tmp_path / "x.raw", every=2003)
+    y = app.frames("y", (1, 1), "int8", file=tmp_path / "y.raw", every=7 * syn.ms)
+    model = app.model(SINE)
+    app.job(app.pipeline("same", x).model(model), every=2003, priority=syn.REALTIME)
+    app.job(app.pipeline("busy", y).model(app.model(SINE, name="other")), every=1499, queue="coalesce")
+    host = run_on_host(app, {})
+    board = run_on_board(build_firmware(app, "mps2-an521"), {})
+    for report in (host, board):
+        same = [r for r in report.results if r.pipeline == "same"]
+        assert len(same) == 600
+    mine = [[r.arrays[0].tolist() for r in report.results if r.pipeline == "same"] for report in (host, board)]
+    assert mine[0] == mine[1]

@@ -23,7 +23,7 @@ from synapticos.kernel.due import due_ticks, ended_job, kernel_rest, releases_st
 from synapticos.kernel.feed import source_push_at
 from synapticos.kernel.job import NEVER
 from synapticos.kernel.kernel import Kernel
-from synapticos.kernel.sched import Poll, find_slot, infer_detach, kernel_poll, outcome
+from synapticos.kernel.sched import Poll, find_slot, infer_detach, kernel_poll_at, outcome
 from synapticos.kernel.status import Status
 from synapticos.lang import (
     Array,
@@ -199,9 +199,8 @@ def push_next(kernel: Kernel, run: Run, number: u32, ticks: u32) -> Status:
 
 
 @fn
-def push_due(kernel: Kernel, run: Run) -> Status:
-    """Hand in what has come by now, each with the time at which it should have."""
-    now = hal.ticks(0)
+def push_due(kernel: Kernel, run: Run, now: u32) -> Status:
+    """Hand in what has come by `now`, each with the time at which it should have."""
     kernel.clock.update(now)
     for i in range(run.feeds):
         while run.plan[i].step != 0 and run.next[i] <= kernel.clock.ticks:
@@ -320,8 +319,8 @@ def rest(kernel: Kernel, run: Run) -> bool:
 
 
 @fn
-def poll_traced(kernel: Kernel, run: Run) -> tuple[Status, Poll]:
-    """Poll, and write down the step that it ran. Returns OK; IO if that failed."""
+def poll_traced(kernel: Kernel, run: Run, now: u32) -> tuple[Status, Poll]:
+    """Poll at `now`, and write down the step that it ran. Returns OK; IO if that failed."""
     stages = local(u32, MAX_JOBS)
     layers = local(u32, MAX_JOBS)
     record = local(StepRecord)
@@ -329,10 +328,9 @@ def poll_traced(kernel: Kernel, run: Run) -> tuple[Status, Poll]:
     for i in range(MAX_JOBS):
         stages[i] = kernel.jobs[i].stage
         layers[i] = kernel.jobs[i].step
-    begun = hal.ticks(0)
-    kernel.clock.update(begun)
+    kernel.clock.update(now)
     record.begin_us = since_start(kernel, kernel.clock.ticks)
-    answer, id = kernel_poll(kernel)
+    answer, id = kernel_poll_at(kernel, now)
     ended = hal.ticks(0)
     kernel.clock.update(ended)
     slot = find_slot(kernel, id)
@@ -358,7 +356,8 @@ def run_clock(kernel: Kernel, run: Run) -> Status:
     span = check(read_plan(kernel, run))
     if run.feeds == 0 and span == 0:
         while True:
-            answer, job = kernel_poll(kernel)
+            now = hal.ticks(0)
+            answer, job = kernel_poll_at(kernel, now)
             if answer != Poll.RAN:
                 kernel_rest(kernel)
     for i in range(RELEASES):
@@ -369,12 +368,13 @@ def run_clock(kernel: Kernel, run: Run) -> Status:
         aim_feed(kernel, run, i)
     going = True
     while going:
-        check(push_due(kernel, run))
+        now = hal.ticks(0)  # of both: a job released now takes what its source gives now
+        check(push_due(kernel, run, now))
         answer = Poll.IDLE
         if TRACE != 0:
-            answer = check(poll_traced(kernel, run))
+            answer = check(poll_traced(kernel, run, now))
         else:
-            answer, job = kernel_poll(kernel)
+            answer, job = kernel_poll_at(kernel, now)
         good = take_results(kernel, run)
         if not good:
             return Status.IO

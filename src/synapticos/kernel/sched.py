@@ -54,6 +54,28 @@ def infer_set_max_concurrent(kernel: Kernel, n: u32) -> Status:
 def kernel_poll(kernel: Kernel) -> tuple[Poll, u32]:
     """Take what was posted and run at most one step (with RUN_ON, as many as nothing could come between). The second
     result is the id of the job that the first is about."""
+    entered = enter_poll(kernel)
+    if not entered:
+        return Poll.BUSY, 0
+    now = hal.ticks(kernel.board)
+    answer, id = poll_entered(kernel, now)
+    return answer, id
+
+
+@fn
+def kernel_poll_at(kernel: Kernel, now: u32) -> tuple[Poll, u32]:
+    """`kernel_poll` of a main loop that alone polls and has just read the counter: what it handed in by then, and what is
+    due by then, are seen together."""
+    entered = enter_poll(kernel)
+    if not entered:
+        return Poll.BUSY, 0
+    answer, id = poll_entered(kernel, now)
+    return answer, id
+
+
+@fn(inline=True)
+def enter_poll(kernel: Kernel) -> bool:
+    """Nobody else may poll now. False if somebody does."""
     state: u32 = 0
     if ONE_THREAD == 0:
         state = hal.critical_enter(kernel.board)
@@ -62,9 +84,12 @@ def kernel_poll(kernel: Kernel) -> tuple[Poll, u32]:
         kernel.inside = Inside.STEP
     if ONE_THREAD == 0:
         hal.critical_exit(kernel.board, state)
-    if busy:
-        return Poll.BUSY, 0
-    now = hal.ticks(kernel.board)
+    return not busy
+
+
+@fn(inline=True)
+def poll_entered(kernel: Kernel, now: u32) -> tuple[Poll, u32]:
+    """What a poll does, as the counter shows `now`."""
     kernel.clock.update(now)
     if OFFLOAD != 0 and kernel.npu.work != NpuWork.NOTHING:
         npu_look(kernel)
