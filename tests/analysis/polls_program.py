@@ -9,7 +9,7 @@ from synapticos.kernel import hal
 from synapticos.kernel.capacity import DEADLINES, FEEDS, MAX_JOBS, RELEASES
 from synapticos.kernel.due import releases_start
 from synapticos.kernel.kernel import Kernel
-from synapticos.kernel.sched import Poll, kernel_poll
+from synapticos.kernel.sched import Poll, kernel_poll_at
 from synapticos.kernel.status import Status
 from synapticos.lang import (
     Array, Final, Shaped, fn, i32, local, rom, sizeof, static, struct, u8, u32, u64, view, wrap,
@@ -54,7 +54,8 @@ RECORD_BYTES = sizeof(PollRecord)
 
 @fn(inline=False)
 def counted_poll(kernel: Kernel) -> tuple[Poll, u32]:
-    answer, job = kernel_poll(kernel)
+    now = hal.ticks(0)
+    answer, job = kernel_poll_at(kernel, now)
     return answer, job
 
 

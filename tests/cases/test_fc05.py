@@ -1,10 +1,20 @@
-"""FC-05: a slow best-effort network does not stop a control job, nor requests; in virtual time, on each engine."""
+"""FC-05: a slow best-effort network does not stop a control job, nor requests: in virtual time, on each engine, and as
+`syn check` says beforehand of firmware that then runs on the emulated board."""
 
 import hashlib
+from pathlib import Path
 
+import numpy as np
 import pytest
 from apps import PREEMPTIBLE, PipelineOf, model, tables
+from make_test_model import RELU, Layers
 from kernels import BEST_EFFORT, NORMAL, OPTIONS, REALTIME, ROOTS, TABLES, World
+from synapticos import boards, toolchain
+from synapticos.analysis.cycles import timing
+from synapticos.analysis.tasks import MS, US
+from synapticos.host.check import check_app
+from synapticos.host.execute import run_on_board
+from synapticos.host.firmware import build_firmware
 from synapticos.kernel import hal
 from synapticos.kernel.backend import Need, StepRows
 from synapticos.kernel.container import ModelMemory, Quant
@@ -18,6 +28,8 @@ from synapticos.kernel.tables import JOB_BY_SOURCE
 from synapticos.kernel.tensor import DType, Tensor
 from synapticos.kernel.timed import timed_caps
 from synapticos.lang import *
+
+import synapticos as syn
 
 LAYERS, TILES, SIDE = 40, 32, 64
 LONGEST = 15_000  # us: the longest step
@@ -165,3 +177,57 @@ def test_control_and_echoes_keep_their_bound_and_the_picture_is_the_same(device)
     assert sum(w.kernel.stats.misses) == 0
     # Each control job and each echo that came into the middle of the picture set it aside once, and it went on.
     assert w.kernel.stats.preemptions >= len(late[CONTROL]) // 2 and w.kernel.stats.errors == 0
+
+
+def forty_layers() -> bytes:
+    """A network of forty layers of unequal length."""
+    m = Layers(5)
+    x = m.tensor("picture", (1, 8, 8, 4), 0.0078125, -1)
+    for i in range(40):
+        wide = (3, 3) if i % 3 == 1 else (1, 1)
+        x = m.conv(f"layer{i}", x, 4 + i * 7 % 9 if i < 39 else 4, wide, activation=RELU)
+    return m.finish([0], [x])
+
+
+def device_app(folder: Path, control: bool) -> syn.App:
+    app = syn.App("device")
+    rng = np.random.default_rng(5)
+    for name, size in (("cam", 2 * 8 * 8 * 4), ("motor", 60), ("desk", 3)):
+        (folder / f"{name}.raw").write_bytes(rng.integers(-128, 128, size, np.int8).tobytes())
+    (folder / "vision.tflite").write_bytes(forty_layers())
+    cam = app.frames("cam", (1, 8, 8, 4), "int8", file=folder / "cam.raw", every=600 * syn.ms)
+    app.job(app.pipeline("vision", cam).model(app.model(folder / "vision.tflite")), on=cam, priority=syn.BEST_EFFORT)
+    if control:
+        motor = app.frames("motor", (1, 1), "int8", file=folder / "motor.raw", every=20 * syn.ms)
+        desk = app.frames("desk", (1, 1), "int8", file=folder / "desk.raw", every=401 * syn.ms)
+        small = app.model(Path(syn.__file__).parent / "app" / "sine.tflite")
+        app.job(app.pipeline("control", motor).model(small), every=20 * syn.ms, deadline=20 * syn.ms, priority=syn.REALTIME)
+        app.job(app.pipeline("echo", desk).model(small), on=desk, deadline=30 * syn.ms)
+    return app
+
+
+@pytest.mark.skipif(not toolchain.find_all("cortex-m33"), reason="needs a compiler for Cortex-M")
+def test_the_bound_is_stated_before_a_board_exists_and_a_run_on_the_board_keeps_it(tmp_path):
+    app = device_app(tmp_path, control=True)
+    check = check_app(app, "mps2-an521", timing(boards.find("mps2-an521")))
+    said = {r.name: r for r in check.responses}
+    layers = [bound.ns for bound in check.bounds["vision"]]
+    control, echo = said["control"], said["echo"]
+    assert len(layers) == 40 and max(layers) > 3 * min(layers)
+    assert check.verdict(control) == check.verdict(echo) == "kept" and control.culprit.startswith("vision")
+    # The longest layer, and a constant that is stated: what the kernel needs for whatever may be released meanwhile.
+    constant = sum(ns for name, ns in control.others if name.startswith(("releases of", "data of"))) + sum(check.kernel.values())
+    assert max(layers) < control.start <= max(layers) + constant and control.start < control.response < 20 * MS
+    report = run_on_board(build_firmware(app, "mps2-an521", settings={"TRACE": 1}), {})
+    for job in (control, echo):
+        steps = [step for step in report.steps if step.pipeline == job.name]
+        begun = [step.begin_us - step.release_us for step in steps if (step.stage, step.layer) == (0, 0)]
+        ended = [result.finish_us - result.release_us for result in report.results if result.pipeline == job.name]
+        assert len(begun) == len(ended) >= {"control": 60, "echo": 3}[job.name]
+        assert max(begun) * US <= job.start and max(ended) * US <= job.response, job.name
+    # The picture was set aside and resumed, which the trace shows, and is bit by bit what it is alone.
+    seen = [step.pipeline for step in report.steps]
+    assert sum(a == "vision" and b == "control" for a, b in zip(seen, seen[1:], strict=False)) > 5
+    alone = run_on_board(build_firmware(device_app(tmp_path, control=False), "mps2-an521"), {})
+    pictures = [[r.arrays[0].tobytes() for r in made.results if r.pipeline == "vision"] for made in (report, alone)]
+    assert len(pictures[1]) == 2 and pictures[0][:2] == pictures[1]

@@ -321,11 +321,13 @@ def rest(kernel: Kernel, run: Run) -> bool:
 @fn
 def poll_traced(kernel: Kernel, run: Run, now: u32) -> tuple[Status, Poll]:
     """Poll at `now`, and write down the step that it ran. Returns OK; IO if that failed."""
+    ids = local(u32, MAX_JOBS)
     stages = local(u32, MAX_JOBS)
     layers = local(u32, MAX_JOBS)
     record = local(StepRecord)
     name = local(u8, 8)
     for i in range(MAX_JOBS):
+        ids[i] = kernel.jobs[i].id
         stages[i] = kernel.jobs[i].stage
         layers[i] = kernel.jobs[i].step
     kernel.clock.update(now)
@@ -340,8 +342,9 @@ def poll_traced(kernel: Kernel, run: Run, now: u32) -> tuple[Status, Poll]:
     record.end_us = since_start(kernel, kernel.clock.ticks)
     record.release_us = since_start(kernel, job.release)
     record.pipeline = job.pipeline
-    record.stage = u16(stages[slot])
-    record.layer = u16(layers[slot])
+    if ids[slot] == id:  # else it came in this poll, and stood at its beginning
+        record.stage = u16(stages[slot])
+        record.layer = u16(layers[slot])
     name_of(name, TRACE_NAME, 5)
     good = put(name, run.traced, view(u8, record), STEP_RECORD_BYTES)
     if not good:

@@ -25,7 +25,7 @@ from synapticos.kernel.kernel import Kernel
 from synapticos.kernel.queue import add_release, cascade_boxes, drop_first
 from synapticos.kernel.region import REGION_ARENA
 from synapticos.kernel.release import BOX_BYTES, Release
-from synapticos.kernel.sched import Poll, find_slot, infer_detach, infer_post, kernel_poll
+from synapticos.kernel.sched import Poll, find_slot, infer_detach, infer_post, kernel_poll, kernel_poll_at
 from synapticos.kernel.status import Status
 from synapticos.kernel.tables import app_pipeline
 from synapticos.kernel.tensor import STAGE_INPUTS, Tensor
@@ -120,9 +120,20 @@ MEASURE_ROW_BYTES = sizeof(MeasureRow)
 MEASURE_RECORD_BYTES = sizeof(MeasureRecord)
 
 
+@fn(inline=True)
+def any_poll(kernel: Kernel) -> tuple[Poll, u32]:
+    """As the app's own firmware polls."""
+    if RELEASES != 0:
+        now = hal.ticks(kernel.board)
+        answer, job = kernel_poll_at(kernel, now)
+        return answer, job
+    answer, job = kernel_poll(kernel)
+    return answer, job
+
+
 @fn(inline=False)
 def measured_poll(kernel: Kernel) -> tuple[Poll, u32]:
-    answer, job = kernel_poll(kernel)
+    answer, job = any_poll(kernel)
     return answer, job
 
 
@@ -382,9 +393,9 @@ def nothing_yet(kernel: Kernel, state: Measured) -> None:
 
 
 @fn
-def any_poll(kernel: Kernel) -> None:
+def unseen(kernel: Kernel) -> None:
     """A poll that nobody counts."""
-    answer, id = kernel_poll(kernel)
+    answer, id = any_poll(kernel)
     assert answer == Poll.IDLE, "a job runs while none may"
 
 
@@ -449,7 +460,7 @@ def begin(kernel: Kernel, state: Measured, number: u32, counted: bool) -> None:
     if counted:
         measure_event(kernel, state, BEGUN, number)
     else:
-        any_poll(kernel)
+        unseen(kernel)
     if RELEASES != 0 and row.released != 0:
         state.ids[number] = kernel.releases.items[number].job
     assert state.ids[number] != 0, "a release that begins no job"
@@ -466,7 +477,7 @@ def end(kernel: Kernel, state: Measured, number: u32) -> None:
         job.preemptible = False
         job.abort = True
         kernel.current = slot + 1
-        answer, id = kernel_poll(kernel)
+        answer, id = any_poll(kernel)
         assert answer == Poll.RAN, "a job that does not end"
         ignore(infer_detach(kernel, state.ids[number]))
     tidy(kernel)
