@@ -93,6 +93,8 @@ def test_each_box_is_read_in_its_own_frame(tmp_path, pictures):
         (lambda app, a, b: app.cascade("c", a, each=app.pipeline("d", a.source)), 'cascade "c": "a" -> "d": "d" has no .crop'),
         (lambda app, a, b: app.cascade("c", a, each=app.pipeline("d", a.source).crop(2, 2)), "has no .model"),
         (lambda app, a, b: app.cascade("c", a, each=b, most=0), "most is a whole number from 1 to 16"),
+        (lambda app, a, b: app.cascade("c", a, each=b, deadline=1 << 32), "deadline is whole microseconds from 0 to 4294967295"),
+        (lambda app, a, b: app.cascade("c", a, each=b, deadline=0.5), "deadline is whole microseconds"),
         (lambda app, a, b: app.job(b), "looks at boxes; app.cascade"),
         (lambda app, a, b: (app.cascade("c", a, each=b), app.cascade("e", a, each=b)), '"b" has a job already'),
     ],

@@ -647,6 +647,7 @@ class App:
         if name in self.cascades:
             raise UserError(f"{where}: declared twice; give one another name")
         depth = most if depth is None else depth
+        deadline = _time(where, "deadline", deadline)
         job = JobDecl(
             each, priority, 0, deadline, late, None, 0, 0, queue, depth, enabled, preemptible, watchdog, cascade
         )

@@ -16,6 +16,7 @@ import numpy as np
 
 from synapticos import lang
 from synapticos.analysis.tasks import LATE, Task, TaskSet
+from synapticos.app.declare import MAX_TIME
 from synapticos.errors import UserError
 from synapticos.host.virtual import MOST, VirtualKernel, arrivals_of, in_order
 from synapticos.kernel import simulate as sim
@@ -148,6 +149,8 @@ class TaskSetSimulator:
         if len(tasks.tasks) > MOST["MAX_PIPELINES"]:
             raise UserError(f"a set of {len(tasks.tasks)} tasks; at most {MOST['MAX_PIPELINES']} are played")
         for task in tasks.tasks:
+            if task.deadline_ns // 1000 > MAX_TIME:
+                raise UserError(f'task "{task.name}": a deadline of {task.deadline_ns} ns; the kernel counts {MAX_TIME} us at most')
             for step in task.steps:
                 if step.ns >= LONGEST_STEP:
                     raise UserError(f'task "{task.name}": a step of {step.ns} ns; at most {LONGEST_STEP - 1} are played')
