@@ -109,6 +109,23 @@ def test_declared_cost_and_interference_are_in_the_proof():
         check_app(make(1), board.name, timing(board))
 
 
+def test_an_end_by_the_deadline_is_paid_for_by_the_release():
+    """It comes in anybody's poll, so no step of its own job has the look for what waits that follows."""
+    from types import SimpleNamespace
+
+    from synapticos.host.check import release_costs
+    from synapticos.host.measure import Costed, Events
+
+    def cost(**job):
+        app = SimpleNamespace(jobs=[SimpleNamespace(**dict(released=True, every=0, cascade=None, late="finish") | job)])
+        one = Costed(SimpleNamespace(ns=lambda cycles: cycles), {}, 1000, 0, 0, 0, 1, 0, jobs=[Events(due=1, begun=20, late=300)], stirred=50_000)  # type: ignore[arg-type]
+        return release_costs(app, one)[0]
+
+    assert cost() == 320 and cost(every=9) == 321
+    assert cost(late="abort") == cost(late="skip") == 50_320
+    assert cost(released=False, late="abort") == cost(released=False) > 1320  # posted, and nothing of it waits
+
+
 def test_jobs_that_others_release_are_as_late_as_these():
     """A detector, what looks at its boxes, and what reads a front end: jitter is the parent's worst response, raised until nothing changes."""
     from types import SimpleNamespace

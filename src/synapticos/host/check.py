@@ -229,6 +229,8 @@ def release_costs(app: App, costed: Costed) -> list[int]:
         cycles = events.begun + events.late + events.boxes
         if not job.released:
             cycles += costed.post + EXCEPTION
+        elif job.late != "finish":
+            cycles += costed.stirred  # the look for what waits, after an end by the deadline: in anybody's poll
         if job.every:
             cycles += events.due
         out.append(costed.timing.ns(cycles) * _together(job))
@@ -349,7 +351,7 @@ def _task(name: str, job: JobDecl, events: Events, bounds: list[Bound], costed: 
     """Each step of the processor with all that the kernel may have to do in it beside: one piece of work of the accelerator
     may end in any, and one that it begins itself as well. As a job ends, the kernel looks for what waits, and the next one
     may begin: of jobs of lower classes, and of later ones, only that whose step is in the way can end before, so this is
-    its last step's."""
+    its last step's; but for those that their deadline ends, whose releases have it (`release_costs`)."""
     extra = costed.timing.ns(costed.crowd + costed.look + costed.npu_interrupt)
     begun = costed.timing.ns(costed.npu_interrupt)
     first = costed.timing.ns(costed.resume)  # a job that sets another aside pays for it
