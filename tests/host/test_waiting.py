@@ -294,6 +294,24 @@ def test_a_process_forked_off_while_threads_sleep_goes_on_or_is_told():
                 thread.join(PROMPT)
 
 
+def test_a_fork_finds_nobody_in_a_critical_section():
+    """Who sleeps in compiled code takes the kernel's sections, also as nobody runs it any more."""
+    with syn.Runtime(three()) as rt:
+        rt._sleepers.append(object())  # as one that is about to
+        pid = os.fork()
+        if pid == 0:
+            try:
+                rt.run("urgent", byte(5), timeout=PROMPT)
+                os._exit(2)
+            except UserError:
+                os._exit(0)
+            finally:
+                os._exit(3)
+        rt._sleepers.clear()
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        rt.run("urgent", byte(5), timeout=PROMPT)
+
+
 def test_a_checked_kernel_is_waited_for_as_well():
     with syn.Runtime(make(lambda p: p.dequantize()), engine="checked") as rt:
         wanted, wrong = rt.run("wave", byte(3)), []

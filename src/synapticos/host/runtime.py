@@ -9,7 +9,7 @@ No thread belongs to the kernel until `start`: whoever waits for a job runs it, 
 thread already does. Submitting and cancelling never wait for a step. Who waits while another thread runs the native kernel
 sleeps in compiled code, and takes the outcome itself: the end of its job wakes it, without a word of Python between.
 
-A process that is forked off may go on with a runtime that nobody was running; any other is closed there.
+A process that is forked off may go on with a runtime that nobody was running or waiting for; any other is closed there.
 """
 
 from __future__ import annotations
@@ -262,7 +262,8 @@ class Runtime:
 
     def _forked(self) -> None:
         """In a new process: its one thread holds no lock, and whoever did is not here to finish."""
-        if self._running.locked() or not self._taking.acquire(blocking=False):
+        # One that slept in compiled code may have been in a critical section of the kernel just then.
+        if self._running.locked() or self._sleepers or not self._taking.acquire(blocking=False):
             self._closed = True
         self._locks()
         self._turns.left = self._turns.wanted = 0
