@@ -40,7 +40,7 @@ class LayerWork:
     row: u32
     row_end: u32
     status: Status
-    reserved: u32
+    reserved: Shaped[Array[u32], 6]  # 96 bytes
 
 
 @fn
