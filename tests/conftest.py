@@ -26,9 +26,23 @@ _TARGET = {"native": "host", "cortex-m": "cortex-m33"}
 _engines: dict[Any, Engine] = {}
 
 
+def _has_engine(item: pytest.Item) -> bool:
+    mark = item.get_closest_marker("only")
+    if mark is None:
+        return True
+    if not mark.args or not set(mark.args) <= set(ENGINES):
+        raise pytest.UsageError(f"{item.nodeid}: only{mark.args}: the engines are {', '.join(ENGINES)}")
+    return item.callspec.params["make"] in mark.args  # type: ignore[attr-defined]
+
+
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files with slow tests come first: workers take a file at a time, and what is left for the end should be short."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """A test for some engines only is not there for others. Files with slow tests come first: workers take a file at a
+    time, and what is left for the end should be short."""
+    elsewhere = [item for item in items if not _has_engine(item)]
+    if elsewhere:
+        config.hook.pytest_deselected(items=elsewhere)
+        items[:] = [item for item in items if item not in set(elsewhere)]
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
 

@@ -98,6 +98,7 @@ def test_the_running_job_keeps_running(w):
     assert [e[0] for e in w.events()] == [running, other] and list(w.kernel.stats.misses) == [0, 1, 0]
 
 
+@pytest.mark.only("checked")
 def test_a_change_at_any_point_of_a_poll(w):
     """The queue holds, whatever line of poll the interrupt strikes, and every job ends once."""
     for at in range(12):

@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import pytest
-
 from synapticos.kernel import api
 from synapticos.kernel.arena import Arena
 from synapticos.kernel.backend import Need
@@ -201,6 +199,9 @@ OPTIONS: dict[str, Any] = dict(MAX_JOBS=4, SCRATCH_POOL_SIZE=SCRATCH, LOG_RECORD
 TIMED = {**OPTIONS, "RELEASES": 3, "FEEDS": 2, "FEED_ENTRIES": 4, "MAX_WAITING": 4}  # with releases and feeds
 
 
+ONLY_CHECKED = 'interrupts between two lines are played on checked Python: mark the test only("checked")'
+
+
 class World:
     """One kernel on an engine (or on all three at once): `w("infer_wait", id, 5)` calls by the function's name."""
 
@@ -224,8 +225,7 @@ class World:
     @contextmanager
     def interrupted(self, act: Callable[[], None]) -> Iterator[None]:
         """`act()` before and after each critical section, as an interrupt or another thread would."""
-        if self.e.name != "checked":
-            pytest.skip("interrupts between two lines are played on checked Python")
+        assert self.e.name == "checked", ONLY_CHECKED
         board, within = self.e.board, []
         enter, leave = board.critical_enter, board.critical_exit
 
@@ -254,8 +254,7 @@ class World:
     @contextmanager
     def counter_read(self, act: Callable[[], None]) -> Iterator[None]:
         """`act()` a microsecond after the counter is read for the first time, as an interrupt or another thread would."""
-        if self.e.name != "checked":
-            pytest.skip("interrupts between two lines are played on checked Python")
+        assert self.e.name == "checked", ONLY_CHECKED
         board, todo = self.e.board, [act]
         ticks = board.ticks
 

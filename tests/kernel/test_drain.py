@@ -72,10 +72,9 @@ def test_a_timeout_leaves_all_as_it_was(w, what, timeout, status):
     assert w("infer_wait", stuck, 0) == (Status.CANCELED if what == ABORT else Status.OK)
 
 
+@pytest.mark.only("checked")
 def test_a_drain_of_a_live_clock_ends_with_its_time(w, busy):
     """Each poll takes 3 ms here; three of the eight steps are done."""
-    if w.e.name != "checked":
-        pytest.skip("time passes between two calls of the board on checked Python")
     poll = w.e.board.critical_exit
 
     def later(number, state):
@@ -208,10 +207,9 @@ def test_a_half_done_job_that_ends_since_it_is_late_is_drained(w):
 
 @pytest.mark.parametrize("other", [BEGUN, ALL, ABORT])
 @pytest.mark.parametrize("what", [BEGUN, ALL, ABORT])
+@pytest.mark.only("checked")
 def test_of_two_that_drain_at_once_one_holds(w, what, other):
     """The other comes before any line of the first, outside of critical sections."""
-    if w.e.name != "checked":
-        pytest.skip("interrupts between two lines are played on checked Python")
     w.hand_model()
     pipe = w.pipeline(w.model(), (PASS,))
     jobs = [w.submit(pipe, bytes([i]) * 48) for i in range(2)]
@@ -241,9 +239,8 @@ def test_of_two_that_drain_at_once_one_holds(w, what, other):
 
 
 @pytest.mark.parametrize("what", [BEGUN, ALL])
+@pytest.mark.only("native")
 def test_only_one_thread_holds(make, what):
-    if make.engine != "native":
-        pytest.skip("one thread at a time")
     w = World(make(*ROOTS, **OPTIONS))
     inside, most, had = [0], [0], [0, 0, 0]
 

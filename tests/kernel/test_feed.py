@@ -198,6 +198,7 @@ def test_a_front_end_runs_once_and_feeds_two(w):
     assert w.users(0) == w.users(1) == [0] * 4
 
 
+@pytest.mark.only("checked")
 def test_an_aborted_front_end_pushes_nothing(w):
     """Wherever the abort comes: either it is told that it is too late, or nobody ever sees the result."""
     front = PipelineOf([app_stage(PASS, 64)], job=dict(ON), source=1, feed=2)
@@ -224,6 +225,7 @@ def test_an_aborted_front_end_pushes_nothing(w):
     assert w.users(0) == w.users(1) == [0] * 4
 
 
+@pytest.mark.only("checked")
 def test_what_is_pushed_after_poll_has_read_the_counter_is_new(w):
     assert w.boot([listener(deadline_us=500_000)], [WINDOW]) == Status.OK
     w.advance_us(1_000_000)
@@ -236,9 +238,8 @@ def test_what_is_pushed_after_poll_has_read_the_counter_is_new(w):
 
 
 @pytest.mark.parametrize("how", ["infer_get_result", "infer_detach", "infer_reclaim", "infer_set_max_concurrent"])
+@pytest.mark.only("checked")
 def test_a_free_slot_wakes_who_sleeps_until_a_release_may_begin(make, how):
-    if make.engine != "checked":
-        pytest.skip("wakes are counted by the board of checked Python")
     w = Fed(make(*ROOTS, **TIMED | {"MAX_JOBS": 1}))
     assert w.boot([listener(), PipelineOf([model(0)], result=16)], [WINDOW]) == Status.OK
     job = w.submit(w("app_pipeline", 1), bytes(48))

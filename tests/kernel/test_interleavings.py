@@ -31,8 +31,7 @@ def stride(w, usual: int) -> int:
 @pytest.fixture(params=[4, 8], ids=["few slots", "queues"])
 def app(make, request):
     """A kernel with a pre-emptible pipeline of three steps in each class, with as few slots as make do without queues, or more."""
-    if make.engine == "native":
-        pytest.skip("its instructions are not counted; the emulated core's are")
+    assert make.engine != "native", "its instructions are not counted; the emulated core's are"
     return boot(make, request.param)
 
 
@@ -70,6 +69,7 @@ def right_bytes(w, id):
 
 
 @pytest.mark.parametrize("deadline", [0, 1000])
+@pytest.mark.only("checked", "cortex-m")
 def test_an_urgent_job_comes_at_any_point(app, deadline):
     """It goes next, whatever step it came in, ends once, and so does the one that it interrupts, with its own bytes."""
     low = submit(app, 0)
@@ -92,6 +92,7 @@ def test_an_urgent_job_comes_at_any_point(app, deadline):
 
 @pytest.mark.parametrize("target", [0, 1, 2])
 @pytest.mark.parametrize("how", [infer_cancel, infer_abort])
+@pytest.mark.only("checked", "cortex-m")
 def test_a_job_is_ended_from_outside_at_any_point(app, how, target):
     """One half done and suspended, one running, one queued: what the answer says of the target is what becomes of it."""
     jobs = [submit(app, 0)]
@@ -118,6 +119,7 @@ def test_a_job_is_ended_from_outside_at_any_point(app, how, target):
 
 
 @pytest.mark.parametrize("target", [0, 1, 2])
+@pytest.mark.only("checked", "cortex-m")
 def test_a_deadline_changes_at_any_point(app, target):
     """Three jobs of a class, and one of them becomes the most urgent: at the latest from the next poll on it goes before
     the others that have not begun."""
@@ -140,6 +142,7 @@ def test_a_deadline_changes_at_any_point(app, target):
     assert target == 0 or len(orders) == target + 1, orders
 
 
+@pytest.mark.only("checked", "cortex-m")
 def test_an_interrupt_that_does_nothing_leaves_no_trace(app):
     """Wherever it strikes the kernel's bytes are those of a run without it: what is seen elsewhere is not the player's doing."""
     submit(app, 0)
@@ -155,6 +158,7 @@ def test_an_interrupt_that_does_nothing_leaves_no_trace(app):
         assert bytes(app.kernel)[:upto] == undisturbed, run
 
 
+@pytest.mark.only("checked", "cortex-m")
 def test_slots_run_out_at_any_point(app):
     """All slots but one are taken: the job from the interrupt gets the last, and nobody else's."""
     jobs = [submit(app, p) for p in (0, 1, 0)]
@@ -169,10 +173,9 @@ def test_slots_run_out_at_any_point(app):
 
 
 @pytest.mark.parametrize("slots", [4, 8])
+@pytest.mark.only("native")
 def test_threads_submit_and_end_jobs_while_another_runs_them(make, slots):
     """What an abort or a cancel answers is what becomes of the job, on two cores as between two instructions."""
-    if make.engine != "native":
-        pytest.skip("one thread at a time")
     w = boot(make, slots)
     running, wrong, ended = [True], [], []
 

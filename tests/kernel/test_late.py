@@ -115,6 +115,7 @@ def test_a_suspended_job_is_ended_by_the_poll_after_its_deadline(w):
     assert w.result(high) == stub_output(b"\1" * 48)
 
 
+@pytest.mark.only("checked")
 def test_a_job_that_is_submitted_after_poll_has_read_the_counter_is_new(w, three):
     """Its stamp is ahead of the kernel's clock, not a whole range of the counter behind."""
     us(w, 1_000_000)
@@ -126,6 +127,7 @@ def test_a_job_that_is_submitted_after_poll_has_read_the_counter_is_new(w, three
     assert misses(w)[0] == [0, 0, 0] and w.kernel.stats.done == 1
 
 
+@pytest.mark.only("checked")
 def test_a_poll_beside_others_leaves_the_clock_right(w, three):
     """Who sleeps, or reclaims, has read the counter before a poll of another thread does."""
     us(w, 1_000_000)
@@ -163,10 +165,9 @@ def test_a_job_does_not_end_with_going_on(w):
     assert w("infer_wait", job, 0) == Status.IO and w.events() == [(job, 0, int(Status.IO), 0)]
 
 
+@pytest.mark.only("checked")
 def test_a_deadline_is_worked_out_for_the_job_that_was_posted(w, three):
     """Not for the next one in its slot, which somebody is about to fill."""
-    if w.e.name != "checked":
-        pytest.skip("what two threads do between two lines is played on checked Python")
     job = w.submit(three, bytes(48), NORMAL, deadline=100)
     us(w, 1000)
     w.kernel.jobs[0].id = 77  # as if another had been claimed since
@@ -278,6 +279,7 @@ def test_without_policies_misses_are_still_counted(make):
 
 @pytest.mark.parametrize("call", ["infer_cancel", "infer_abort", "infer_set_deadline"])
 @pytest.mark.parametrize("late", [ABORT, SKIP])
+@pytest.mark.only("checked")
 def test_whatever_comes_between_a_miss_and_its_end_the_job_ends_once(w, call, late):
     """At each point where an interrupt can come."""
     for at in range(8):

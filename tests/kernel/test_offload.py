@@ -288,10 +288,9 @@ def test_stopping_waits_for_the_accelerator_or_says_that_it_cannot(offloaded, ca
     assert w(call) == Status.OK and w("infer_wait", job, 0) == Status.OK
 
 
+@pytest.mark.only("checked")
 def test_what_is_queued_is_cancelled_by_a_shutdown_and_a_lost_device_is_reset(offloaded):
     w = low_and_high(offloaded)
-    if w.e.name != "checked":
-        pytest.skip("the clock of checked Python can be made to go on while the kernel sleeps")
     w.e.board.set_npu(None)
     job = w.go(0)
     w("kernel_poll")
@@ -383,6 +382,7 @@ def test_a_load_costs_what_the_timing_model_says(offloaded):
 
 
 @pytest.mark.parametrize("preemptible", [True, False])
+@pytest.mark.only("checked")
 def test_wherever_the_interrupt_strikes_each_job_ends_well(offloaded, preemptible):
     """The accelerator is through at the n-th chance, for every n: before and after each critical section."""
     w = offloaded(dict(net=1, priority=BEST_EFFORT, preemptible=preemptible), dict(net=2, priority=REALTIME), dict(net=3, on=CPU, priority=NORMAL))
@@ -412,6 +412,7 @@ def test_wherever_the_interrupt_strikes_each_job_ends_well(offloaded, preemptibl
 
 
 @pytest.mark.parametrize("call", ["infer_cancel", "infer_abort", "pipeline_destroy"])
+@pytest.mark.only("checked")
 def test_wherever_a_job_is_stopped_the_others_end_well(offloaded, call):
     w = low_and_high(offloaded)
     want = [w.alone(i, 5) for i in range(3)]

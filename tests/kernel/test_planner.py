@@ -154,9 +154,8 @@ def test_a_long_chain_needs_two_buffers(e):
     assert p.plan.peak == 128 and p.plan.baseline == 64 * n
 
 
+@pytest.mark.only("cortex-m")
 def test_the_worked_example_is_planned_in_few_instructions(make):
-    if make.engine != "cortex-m":
-        pytest.skip("instructions are counted on the Cortex-M")
     one = make(plan_buffers, BufferPlan.saving)
     assert Planned(one, SIZES, CONSUMERS).status == Status.OK
     assert one.instructions < 1500

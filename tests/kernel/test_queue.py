@@ -115,10 +115,9 @@ def test_any_order(engines, acts, planned):
 
 
 @pytest.mark.parametrize("cancelled", range(5))
+@pytest.mark.only("checked")
 def test_a_job_is_cancelled_while_another_looks_for_its_place(make, cancelled):
     """Wherever it stands, also the one that looks itself, and at each point at which an interrupt may come."""
-    if make.engine != "checked":
-        pytest.skip("interrupts between two lines are played on checked Python")
     w = World(make(*ROOTS, **{**OPTIONS, "MAX_JOBS": 6}))
     for at in range(14):
         w("kernel_boot", 0)

@@ -176,6 +176,7 @@ def test_a_cancelled_job_does_not_hold_up_its_release(w):
 
 
 @pytest.mark.parametrize("collect", [False, True])
+@pytest.mark.only("checked")
 def test_a_job_that_is_cancelled_as_it_is_submitted_leaves_no_slot_taken(w, collect):
     """At each point at which an interrupt may come; who collects results reads that of a cancelled one too."""
     w.released(dict(period_us=100, collect=collect))

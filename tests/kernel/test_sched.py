@@ -117,6 +117,7 @@ def test_a_running_job_cannot_be_cancelled_but_aborted(w):
 
 
 @pytest.mark.parametrize("detached, want", [(False, Status.ALREADY), (True, Status.NOENT)])
+@pytest.mark.only("checked")
 def test_an_abort_that_comes_too_late_says_so(w, detached, want):
     w.hand_model()
     job = w.submit(w.pipeline(w.model(), (PASS,)), bytes(48))
@@ -134,6 +135,7 @@ def test_an_abort_that_comes_too_late_says_so(w, detached, want):
         assert w("infer_abort", job) == want
 
 
+@pytest.mark.only("checked")
 def test_a_job_aborted_as_its_stage_fails_was_cancelled_and_no_stage_is_to_blame(w):
     """Wherever the abort comes; if it comes too late, the stage is."""
     w.hand_model()
@@ -157,6 +159,7 @@ def test_a_job_aborted_as_its_stage_fails_was_cancelled_and_no_stage_is_to_blame
     assert told == {Status.OK, Status.ALREADY}
 
 
+@pytest.mark.only("checked")
 def test_a_job_aborted_in_its_last_step_is_counted_once(w):
     """As cancelled, with no profile, wherever between the step and the end the abort comes."""
     for at in range(4):
@@ -180,6 +183,7 @@ def test_a_job_aborted_in_its_last_step_is_counted_once(w):
         assert w("prof_get_stage", 0)[0] == (Status.NOENT if sum(aborted) else Status.OK)
 
 
+@pytest.mark.only("checked")
 def test_a_job_that_is_freed_while_it_is_read_is_no_longer_there(w):
     pipe, reads = w.simple(), []
     job = w.submit(pipe, bytes(48))
@@ -194,6 +198,7 @@ def test_a_job_that_is_freed_while_it_is_read_is_no_longer_there(w):
         assert w("infer_read", job, 0, w.e.array(u8, 16), 16)[0] == Status.NOENT
 
 
+@pytest.mark.only("checked")
 def test_a_wait_while_another_thread_polls_leaves_the_kernels_clock_alone(w):
     job = w.submit(w.simple(), bytes(48))
     held, sections = [], []
@@ -211,6 +216,7 @@ def test_a_wait_while_another_thread_polls_leaves_the_kernels_clock_alone(w):
     w.kernel.inside = 0
 
 
+@pytest.mark.only("checked")
 def test_poll_is_left_inside_a_critical_section(w):
     pipe, inside = w.simple(), []
     for _ in range(2):  # with a step, and with nothing to do
@@ -528,6 +534,7 @@ def test_an_aborted_host_stage_ends_when_the_host_is_done(w):
     assert w("infer_wait", wanted, 0) == Status.CANCELED
 
 
+@pytest.mark.only("checked")
 def test_a_job_aborted_as_it_reaches_a_stage_of_the_host_never_asks_for_it(w):
     w.hand_model()
     job = w.submit(w.pipeline(w.model(), (ON_HOST,)), bytes(48))
@@ -545,6 +552,7 @@ def test_a_job_aborted_as_it_reaches_a_stage_of_the_host_never_asks_for_it(w):
 
 
 @pytest.mark.parametrize("call", ["infer_cancel", "infer_abort"])
+@pytest.mark.only("checked")
 def test_a_job_whose_host_stage_is_done_ends_once_whenever_it_is_cancelled(w, call):
     w.hand_model()
     pipe = w.pipeline(w.model(), (), (ON_HOST,))

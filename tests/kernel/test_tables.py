@@ -289,10 +289,9 @@ def test_suspended_jobs_keep_their_bytes(engines, ops, fill):
             assert w.result(job) == stub_output(data)
 
 
+@pytest.mark.only("native")
 def test_every_byte_of_the_tables_damaged_three_ways(make):
     """Boot, run and read, in C that traps: any status, but no bad access."""
-    if make.engine != "native":
-        pytest.skip("too slow anywhere else")
     engine = make(*ROOTS, **OPTIONS, checks=True)
     app = tables(MODEL, three(), frames=[dict(at=64 + 128 * i, bytes=128) for i in range(3)])
     w, booted = World(engine), 0
@@ -311,10 +310,9 @@ def test_every_byte_of_the_tables_damaged_three_ways(make):
     assert booted > 0
 
 
+@pytest.mark.only("checked")
 def test_a_slot_that_is_taken_again_while_poll_picks_it_waits_its_turn(w):
     """An interrupt just before dispatch cancels the picked job and submits one of a class whose frame is in use."""
-    if w.e.name != "checked":
-        pytest.skip("interrupts between two lines are played on checked Python")
     assert boot(w, MODEL, three()) == Status.OK
     low = w.submit(w("app_pipeline", 0), b"\x11" * 48)
     w("kernel_poll")  # half done, in the frame of class 0

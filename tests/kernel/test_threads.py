@@ -9,10 +9,9 @@ from kernels import NORMAL, OPTIONS, ROOTS, World, stub_output
 from synapticos.kernel.status import Status
 
 
+@pytest.mark.only("native")
 def test_jobs_from_several_threads_are_all_answered_once(make):
     """Three threads submit, one runs the kernel: each result is its own job's, no slot and no memory is lost."""
-    if make.engine != "native":
-        pytest.skip("one thread at a time")
     w = World(make(*ROOTS, **OPTIONS))
     pipe = w.simple()
     first = w.submit(pipe, bytes(48), NORMAL)
