@@ -164,7 +164,7 @@ __asm__(
     ".syntax unified\n"
     ".thumb\n"
     ".balign 4\n"
-    ".macro board_copy from, to\n" /* r2 bytes, a multiple of 4; changes r2, r3, r8 to r12, lr */
+    ".macro board_copy from, to\n" /* r2 bytes, a multiple of 4; changes r2 to r4, r8 to r12, lr */
     "subs r2, #32\n"
     "blo 2f\n"
     "1: ldmia \\from!, {r3, r4, r8-r12, lr}\n"
