@@ -186,3 +186,69 @@ def test_what_cannot_be_is_refused():
     assert [parse_time(t, "") for t in ("1h", "1.5min", "90s", "200ms", "30us")] == [3600 * SECOND, 90 * SECOND, 90 * SECOND, 200 * MS, 30 * US]
     with pytest.raises(UserError, match="at most 2 s"):
         costs_of(TaskSet((Task("wave", 1, (Step(3 * SECOND),)),)), {"wave": [(0, 0)]})
+
+
+def test_a_model_on_the_accelerator_leaves_the_processor_to_others():
+    """Seen begins a layer 0-1, which is away till 9; long runs 1-7 and 7-10, so seen takes it up and begins the next 10-12; that
+    is away till 16, and long ends 12-14; seen takes up and begins 16-18, is away till 19, and takes up by 20."""
+    app = syn.App("side")
+    seen = app.pipeline("seen", app.frames("angles", (1, 1), "int8", every=100 * syn.ms)).model(app.model(SINE, on="npu"))
+    long = app.pipeline("long", app.frames("more", (1, 1), "int8")).model(app.model(SINE, name="other"))
+    app.job(seen, every=100 * syn.ms, priority=syn.REALTIME, deadline=50 * syn.ms)
+    app.job(long, every=100 * syn.ms, priority=syn.BEST_EFFORT)
+    away = [(1, "cpu", 0), (8, "npu", 0), (2, "cpu", 1), (4, "npu", 1), (2, "cpu", 2), (1, "npu", 2), (1, "cpu", 2)]
+    tasks = TaskSet((
+        Task("seen", 2, tuple(Step(ms * MS, where) for ms, where, _ in away), 100 * MS, 50 * MS),
+        Task("long", 0, tuple(Step(n * MS) for n in (6, 3, 2)), 100 * MS),
+    ), name="side")  # fmt: skip
+    places = {"seen": [(0, layer) for _, _, layer in away], "long": [(0, i) for i in range(LAYERS)]}
+    simulator = Simulator(app, tasks, costs_of(tasks, places))
+    made = simulator.run(100 * MS, seeded(streams(simulator.image, tasks, ()), 100 * MS, 0), window=(0, 100 * MS))
+    seen, long = figures(made, "seen"), figures(made, "long")
+    assert seen.finished == long.finished == 1 and made.good
+    assert seen.worst == 20 * MS and long.worst == 14 * MS
+    assert made.load == pytest.approx((6 + 11) / 100)
+
+
+@syn.stage
+def first(cam: syn.Shaped[syn.Array[syn.u8], 8, 8], out: syn.Shaped[syn.Array[syn.i8], 1, 1]) -> syn.Status:
+    out[0, 0] = syn.i8(cam[0, 0] & 7)
+    return syn.Status.OK
+
+
+@syn.stage
+def find(y: syn.Shaped[syn.Array[syn.i8], 1, 1], out: syn.Shaped[syn.Array[syn.f32], 8, 6]) -> tuple[syn.Status, syn.u32]:
+    out[0, 0] = 0.0
+    return syn.Status.OK, 1
+
+
+@syn.stage
+def corner(cam: syn.Shaped[syn.Array[syn.u8], 2, 2], out: syn.Shaped[syn.Array[syn.i8], 1, 1]) -> syn.Status:
+    out[0, 0] = syn.i8(cam[0, 0] & 7)
+    return syn.Status.OK
+
+
+def plates(folder):
+    app = syn.App("plates")
+    cam = app.frames("cam", (1, 8, 8, 1), "uint8", file=folder / "cam.raw", every=20 * syn.ms)
+    model = app.model(SINE, outputs=("y",))
+    detector = app.pipeline("detector", cam).stage(first).model(model).stage(find)
+    reader = app.pipeline("reader", cam).crop(2, 2).stage(corner).model(model)
+    app.job(detector, on=cam, priority=syn.REALTIME)
+    app.cascade("plates", detector, each=reader, most=3)
+    return app
+
+
+def test_several_boxes_of_a_detector_are_jobs_one_after_the_other(tmp_path):
+    (tmp_path / "cam.raw").write_bytes(bytes(64))
+    app = plates(tmp_path)
+    one = {"detector": (1, 1, 1, 1, 1), "reader": (1, 1, 1, 1, 1)}
+    tasks = TaskSet((
+        Task("detector", 2, tuple(Step(n * MS) for n in one["detector"]), 20 * MS),
+        Task("reader", 1, tuple(Step(n * MS) for n in one["reader"]) * 3, 20 * MS, jobs=3),
+    ), name="plates")  # fmt: skip
+    places = {"detector": [(0, None), *((1, i) for i in range(LAYERS)), (2, None)], "reader": [(0, None), (1, None), *((2, i) for i in range(LAYERS))]}
+    simulator = Simulator(app, tasks, costs_of(tasks, places))
+    made = simulator.run(100 * MS, seeded(streams(simulator.image, tasks, ()), 100 * MS, 0))
+    assert figures(made, "reader").released == 3 * figures(made, "detector").finished - figures(made, "reader").dropped
+    assert figures(made, "reader").worst >= 15 * MS  # the last of three

@@ -132,7 +132,7 @@ def _times(app: Any, board: str, mhz: float | None, waits: str | None, margin: f
             raise UserError(f"{checked}: is not what syn check --json prints ({error})") from None
         if tasks.name != app.name:
             raise UserError(f"{checked}: is of {tasks.name or 'another app'}, and this is {app.name}; run syn check --json again")
-        same = all(len(places.get(t.name, ())) == len(t.steps) for t in tasks.tasks)
+        same = all(len(places.get(t.name, ())) == len(t.steps) // t.jobs for t in tasks.tasks)
         costs = costs_of(tasks, places) if same else {}
         if not agree(compile_app(app, slots=max(len(app.jobs), 1), enforce=False), costs):
             raise UserError(f"{checked}: is of an earlier {app.name}, with other jobs or steps; run syn check --json again")

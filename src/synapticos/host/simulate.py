@@ -20,19 +20,21 @@ from typing import Any
 import numpy as np
 
 from synapticos import lang
-from synapticos.analysis.tasks import TaskSet
+from synapticos.analysis.tasks import Step, TaskSet
 from synapticos.app.declare import App
 from synapticos.app.image import Image, compile_app, tensor_fields
 from synapticos.app.sources import Feed, Source
 from synapticos.errors import KernelError, UserError
 from synapticos.host.files import write_files
+from synapticos.host.tasksets import ACCELERATED, beside_steps
 from synapticos.host.timeline import JobSpan, StepSpan
 from synapticos.host.virtual import ARRIVAL, EVENTS, LEAD, VirtualKernel, arrivals_of, in_order
 from synapticos.kernel import simulate as sim
 from synapticos.kernel import tables as rows
+from synapticos.kernel.npu import BACKEND_CPU
 from synapticos.kernel.status import Status
 from synapticos.kernel.tensor import Tensor
-from synapticos.kernel.timed import TimedStage, timed_model
+from synapticos.kernel.timed import BESIDE, TimedStage, timed_model
 
 RATE = 1_000_000_000  # ticks a second: a tick is a nanosecond
 PIECE = 4 * LEAD  # ns of arrivals that are made at once
@@ -41,23 +43,21 @@ LONGEST = 1 << 60  # ns, of a simulation
 AT_ONCE = 20_000_000  # arrivals that are held at the same time, at most
 US = 1_000
 OK, TIMEDOUT, CANCELED = int(Status.OK), int(Status.TIMEDOUT), int(Status.CANCELED)
-Costs = dict[str, dict[tuple[int, int | None], list[int]]]  # of each pipeline: ns of each poll of a stage, or of its model's layer
+Costs = dict[str, dict[tuple[int, int | None], list[Step]]]  # of each pipeline: each step of a stage, or of its model's layer
 
 
 # ---- the app's tables, with times in place of work
 
 
 def costs_of(tasks: TaskSet, places: Mapping[str, Sequence[tuple[int, int | None]]]) -> Costs:
-    """What `syn check` says of each poll: `places` has stage and layer of each step of each task."""
+    """What `syn check` says of each step: `places` has stage and layer of each step of one job of each task."""
     out: Costs = {}
     for task in tasks.tasks:
         own = out.setdefault(task.name, {})
-        for step, place in zip(task.steps, places[task.name], strict=True):
-            if step.resource != "cpu":
-                raise UserError(f'"{task.name}": {step.name or "a step"} is on the {step.resource}; only steps of the cpu are simulated')
+        for step, place in zip(task.steps[: len(task.steps) // task.jobs], places[task.name], strict=True):
             if step.ns >= LONGEST_STEP:
                 raise UserError(f'"{task.name}": {step.name or "a step"} takes {step.ns / 1e9:.1f} s; a step of at most 2 s can be simulated')
-            own.setdefault(place, []).append(step.ns)
+            own.setdefault(place, []).append(step)
     return out
 
 
@@ -96,7 +96,10 @@ def timed_tables(image: Image, costs: Costs) -> tuple[bytes, bytes]:
             row = lang.unpack(rows.StageRow, bytes(tables), at)
             if step.model is not None:
                 layers = [known[k, i] for i in range(len(step.model.compiled.info.layers))]
-                steps = [(len(calls), 1 if len(calls) > 1 else 0, list(calls)) for calls in layers]
+                if step.model.on == "npu":
+                    steps = beside_steps([call for calls in layers for call in calls])
+                else:
+                    steps = [(len(calls), 1 if len(calls) > 1 else 0, [call.ns for call in calls]) for calls in layers]
                 steps[0][2][0] += carried
                 number = row["number"]
                 before = models.get(number)
@@ -104,11 +107,11 @@ def timed_tables(image: Image, costs: Costs) -> tuple[bytes, bytes]:
                 needs[number] = step.model
                 carried = 0
             elif step.kind == "part":
-                carried += sum(known.get((k, None), [0]))
+                carried += sum(call.ns for call in known.get((k, None), []))
             else:
                 spec = step.outputs[0]
                 tensor = tensor_fields(spec)
-                stage = lang.pack(TimedStage, ticks=known[k, None][0] + carried, y=lang.pack(Tensor, **tensor))
+                stage = lang.pack(TimedStage, ticks=known[k, None][0].ns + carried, y=lang.pack(Tensor, **tensor))
                 row |= {"kind": rows.ROW_APP, "number": 0, "config_at": len(tables) + len(extra), "config_bytes": len(stage)}
                 extra += stage
                 tables[at : at + rows.STAGE_ROW] = lang.pack(rows.StageRow, **row)
@@ -119,20 +122,24 @@ def timed_tables(image: Image, costs: Costs) -> tuple[bytes, bytes]:
     containers = b""
     for number, model in enumerate(image.app.models):
         compiled = model.compiled
+        away = model.on == "npu"
         made = timed_model(
-            models.get(number, [(1, 0, [0])]), [{k: int(v) if k in ("size", "dtype", "ndim") else v for k, v in tensor_fields(spec).items()} for spec in model.outputs],
-            name=model.name, frame_bytes=compiled.frame_bytes, scratch_bytes=compiled.scratch_bytes,
+            models.get(number, [(1, 0, [0, 0, 0] if away else [0])]), [{k: int(v) if k in ("size", "dtype", "ndim") else v for k, v in tensor_fields(spec).items()} for spec in model.outputs],
+            name=model.name, beside=away, frame_bytes=compiled.frame_bytes, scratch_bytes=compiled.scratch_bytes,
             persistent_bytes=int(getattr(compiled, "persistent_bytes", 0)), input_bytes=model.input_bytes,
         )  # fmt: skip
         place = header["models_at"] + number * int(rows.MODEL_ROW)
         row = lang.unpack(rows.ModelRow, bytes(tables), place) | {"container_at": len(containers), "container_bytes": len(made)}
+        row["backend"] = BESIDE if away else BACKEND_CPU
         tables[place : place + int(rows.MODEL_ROW)] = lang.pack(rows.ModelRow, **row)
         containers += made + bytes(-len(made) % 16)
     return bytes(tables) + extra, containers
 
 
 def _longest(a: Any, b: Any) -> Any:
-    """Of a model that two pipelines run: each step as long as the longer says."""
+    """Of a model that two pipelines run: each step as long as the longer says. On the accelerator one may load it more often."""
+    if len(a) != len(b):
+        return max(a, b, key=len)
     return [(rows_, tile, [max(x, y) for x, y in zip(one, other, strict=True)]) for (rows_, tile, one), (_, _, other) in zip(a, b, strict=True)]
 
 
@@ -377,6 +384,8 @@ class Simulator:
         self.image = compile_app(app, slots=max(len(app.jobs), 1), enforce=False)  # as its firmware has it
         self.tables, self.containers = timed_tables(self.image, costs)
         parameters = self.image.parameters | {"PROFILING": 0, "LAYER_TIMES": 1, "FRONT_ENDS": 0}
+        if self.image.offloads:
+            parameters |= ACCELERATED
         self.kernel = VirtualKernel(rate=RATE, engine=engine, parameters=parameters)
 
     def _boot(self) -> None:

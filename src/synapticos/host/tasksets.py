@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from synapticos import lang
-from synapticos.analysis.tasks import LATE, Task, TaskSet
+from synapticos.analysis.tasks import LATE, Step, Task, TaskSet
 from synapticos.app.declare import MAX_TIME
 from synapticos.errors import UserError
 from synapticos.host.virtual import MOST, VirtualKernel, arrivals_of, in_order
@@ -100,12 +100,18 @@ def beside(task: Task) -> tuple[list[int], list[tuple[int, int, list[int]]], lis
     before, after = away[0] - 1, away[-1] + 2
     if before + 1 + len(steps) - after > MOST["MAX_PIPELINE_STAGES"]:
         raise UserError(f'task "{task.name}": has more steps around those of the accelerator than are played')
+    return [step.ns for step in steps[:before]], beside_steps(steps[before:after]), [step.ns for step in steps[after:]]
+
+
+def beside_steps(steps: Sequence[Step]) -> list[tuple[int, int, list[int]]]:
+    """Those of a model on the accelerator, each between two of the processor, as `timed_model` takes them."""
+    last = len(steps) - 2
     made = []
-    for k in away:
-        begin = steps[k - 1].ns if k == away[0] else steps[k - 1].ns - steps[k - 1].ns // 2
-        end = steps[k + 1].ns if k == away[-1] else steps[k + 1].ns // 2
+    for k in range(1, len(steps), 2):
+        begin = steps[k - 1].ns if k == 1 else steps[k - 1].ns - steps[k - 1].ns // 2
+        end = steps[k + 1].ns if k == last else steps[k + 1].ns // 2
         made.append((1, 0, [begin, steps[k].ns, end]))
-    return [step.ns for step in steps[:before]], made, [step.ns for step in steps[after:]]
+    return made
 
 
 class TaskSetSimulator:
