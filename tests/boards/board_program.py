@@ -1,6 +1,6 @@
 """A small C program that uses all of a board, for tests: what it does last is chosen by its argument."""
 
-PROGRAM = r"""
+NUMBER = r"""
 #include "chip.h"
 static void number(const char *name, uint32_t v) {
     char b[11];
@@ -9,6 +9,8 @@ static void number(const char *name, uint32_t v) {
     do { b[--i] = (char)('0' + v % 10); v /= 10; } while (v);
     board_text(name); board_text(" "); board_text(b + i); board_text("\n");
 }
+"""
+PROGRAM = NUMBER + r"""
 static int is(const uint8_t *a, const char *b) { while (*a && *a == (uint8_t)*b) { a++; b++; } return *a == (uint8_t)*b; }
 uint32_t counted = 41;
 volatile uint32_t zero, worked;

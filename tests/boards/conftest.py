@@ -1,7 +1,4 @@
-"""The test program of `board_program.py`, built for a board by a compiler, each once."""
-
-import functools
-from pathlib import Path
+"""C programs for a board by a compiler, each built once; among them that of `board_program.py`."""
 
 import pytest
 from board_program import FLAGS, PROGRAM
@@ -12,20 +9,27 @@ from synapticos.boards.board import HERE
 
 
 @pytest.fixture(scope="session")
-def program(tmp_path_factory):
-    """A function: the ELF of the test program for a board by a compiler's name, or a skip."""
+def program_of(tmp_path_factory):
+    """`program_of(TEXT, board, "zig")`: the board and the ELF of a C program for it, by a compiler; skips where that is missing."""
+    made = {}
 
-    @functools.cache
-    def build(board_name: str, compiler: str = "") -> Path:
-        board = boards.find(board_name)
+    def build(text, board, compiler="", flags=()):
         chains = {c.name: c for c in toolchain.find_all(board.target)}
         if not chains or compiler and compiler not in chains:
             pytest.skip(f"{compiler or 'a compiler for ' + board.target} is not installed")
-        folder = tmp_path_factory.mktemp(f"{board_name}-{compiler}")
-        source = folder / "program.c"
-        source.write_text(PROGRAM)
-        chain = chains[compiler] if compiler else next(iter(chains.values()))
-        flags = (*FLAGS, f"-I{HERE / 'cortex_m'}")
-        return firmware.build(board, [source], folder / "program.elf", chain=chain, flags=flags)
+        key = (text, str(board), compiler, flags)
+        if key not in made:
+            folder = tmp_path_factory.mktemp(f"{board.name}-{compiler}")
+            (folder / "program.c").write_text(text)
+            chain = chains[compiler] if compiler else next(iter(chains.values()))
+            own = (*FLAGS, *flags, f"-I{HERE / 'cortex_m'}")
+            made[key] = firmware.build(board, [folder / "program.c"], folder / "program.elf", chain=chain, flags=own)
+        return board, made[key]
 
     return build
+
+
+@pytest.fixture(scope="session")
+def program(program_of):
+    """A function: the ELF of the test program for a board by a compiler's name, or a skip."""
+    return lambda name, compiler="": program_of(PROGRAM, boards.find(name), compiler)[1]

@@ -1,26 +1,17 @@
 """Guarded calls on both boards, in both emulators: whatever the call does, the board comes back and goes on."""
 
-import functools
 import re
 
 import pytest
+from board_program import NUMBER
 
-from synapticos import boards, toolchain
-from synapticos.boards import faults, firmware, qemu
-from synapticos.boards.board import HERE
+from synapticos import boards
+from synapticos.boards import faults, qemu
 from synapticos.emulator import Machine
 
 M33, M3 = "mps2-an521", "lm3s6965evb"
-PROGRAM = r"""
-#include "chip.h"
+PROGRAM = NUMBER + r"""
 typedef struct { uint32_t at, value; uint32_t pad[6]; } block;
-static void number(const char *name, uint32_t v) {
-    char b[11];
-    int i = 10;
-    b[10] = 0;
-    do { b[--i] = (char)('0' + v % 10); v /= 10; } while (v);
-    board_text(name); board_text(" "); board_text(b + i); board_text("\n");
-}
 extern uint8_t other[], mine[], input[];
 uint8_t other[4096] __attribute__((aligned(4096)));
 uint8_t mine[4096] __attribute__((aligned(4096)));
@@ -114,19 +105,8 @@ def line_of(name):
 
 
 @pytest.fixture(scope="module", params=["arm-none-eabi-gcc", "zig"])
-def built(request, tmp_path_factory):
-    @functools.cache
-    def build(name):
-        board = boards.find(name).guarded()
-        chains = {c.name: c for c in toolchain.find_all(board.target)}
-        if request.param not in chains:
-            pytest.skip(f"{request.param} is not installed")
-        folder = tmp_path_factory.mktemp(name)
-        (folder / "program.c").write_text(PROGRAM)
-        flags = ("-Os", "-g", "-Wno-infinite-recursion", "-Wno-unknown-warning-option", f"-I{HERE / 'cortex_m'}")
-        return board, firmware.build(board, [folder / "program.c"], folder / "program.elf", chain=chains[request.param], flags=flags)
-
-    return build
+def built(request, program_of):
+    return lambda name: program_of(PROGRAM, boards.find(name).guarded(), request.param)
 
 
 def told(text):

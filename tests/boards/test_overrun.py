@@ -1,27 +1,18 @@
 """A guarded call that overruns an array on its own stack, by any length, up or down: the kernel's part of the stack, its
 registers and whatever runs next are as before."""
 
-import functools
 import re
 
 import pytest
+from board_program import NUMBER
 
-from synapticos import boards, toolchain
-from synapticos.boards import firmware, qemu
-from synapticos.boards.board import HERE
+from synapticos import boards
+from synapticos.boards import qemu
 from synapticos.emulator import Machine
 
 BOARDS = ("mps2-an521", "lm3s6965evb")
-PROGRAM = r"""
-#include "chip.h"
+PROGRAM = NUMBER + r"""
 typedef struct { uint32_t from, words, pattern, value; uint32_t x[18]; } block; /* 88 bytes: no multiple of 32 */
-static void number(const char *name, uint32_t v) {
-    char b[11];
-    int i = 10;
-    b[10] = 0;
-    do { b[--i] = (char)('0' + v % 10); v /= 10; } while (v);
-    board_text(name); board_text(" "); board_text(b + i); board_text("\n");
-}
 extern uint32_t board_stack_bottom[], board_guard_drop[], board_guard_end[];
 static void good(uint8_t *p) { block *b = (block *)(void *)p; b->value = b->from * 3 + b->x[17]; }
 
@@ -96,19 +87,8 @@ int main(void) {
 
 
 @pytest.fixture(scope="module", params=["arm-none-eabi-gcc", "zig"])
-def built(request, tmp_path_factory):
-    @functools.cache
-    def build(name):
-        board = boards.find(name).guarded()
-        chains = {c.name: c for c in toolchain.find_all(board.target)}
-        if request.param not in chains:
-            pytest.skip(f"{request.param} is not installed")
-        folder = tmp_path_factory.mktemp(name)
-        (folder / "program.c").write_text(PROGRAM)
-        flags = ("-Os", "-g", "-Wno-vla", f"-I{HERE / 'cortex_m'}")
-        return board, firmware.build(board, [folder / "program.c"], folder / "program.elf", chain=chains[request.param], flags=flags)
-
-    return build
+def built(request, program_of):
+    return lambda name: program_of(PROGRAM, boards.find(name).guarded(), request.param, flags=("-Wno-vla",))
 
 
 @pytest.mark.parametrize("emulator", ["qemu", "own"])

@@ -30,6 +30,8 @@ from synapticos.lang import Ptr, fn, layout, local, sizeof, u8, u32, unpack
 HERE = Path(__file__).resolve().parent
 TESTS = HERE.parent
 sys.path[:0] = [str(HERE), str(TESTS / "kernel" / "layers"), str(TESTS.parent / "tools")]
+from layer_calls import give  # noqa: E402
+
 MOST = 1 << 18  # bytes of a space that a run is given; who asks for more is accepted only
 RECORD = sizeof(TensorRecord)
 OFFSET_AT = next(at for name, at, *_ in layout(TensorRecord) if name == "offset")
@@ -41,16 +43,7 @@ def fuzz_stage(container: Ptr[u8], size: u32, frame: Ptr[u8], frame_bytes: u32, 
                given: Ptr[u8], given_bytes: u32, state: Ptr[u8], state_bytes: u32, run: bool) -> tuple[u32, Status]:  # fmt: skip
     """How far a container gets, and why not further: 0 nowhere, 1 past header and checksums, 2 accepted, 3 run to its end."""
     m = local(ModelMemory)
-    m.container = container
-    m.container_bytes = size
-    m.frame = frame
-    m.frame_bytes = frame_bytes
-    m.scratch = scratch
-    m.scratch_bytes = scratch_bytes
-    m.input = given
-    m.input_bytes = given_bytes
-    m.persistent = state
-    m.persistent_bytes = state_bytes
+    give(m, container, size, frame, frame_bytes, scratch, scratch_bytes, given, given_bytes, state, state_bytes)
     status = header_status(m)
     if status != Status.OK:
         return 0, status

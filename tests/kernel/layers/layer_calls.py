@@ -19,26 +19,9 @@ except ImportError:
 
 
 @fn
-def load_container(container: Ptr[u8], size: u32, frame_bytes: u32, scratch_bytes: u32) -> Status:
-    """Check a container as at registration: no frame, no scratch, no input yet."""
-    m = local(ModelMemory)
-    m.container = container
-    m.container_bytes = size
-    m.frame = container
-    m.frame_bytes = frame_bytes
-    m.scratch = container
-    m.scratch_bytes = scratch_bytes
-    m.input = container
-    m.persistent = container
-    return cpu_load(m)
-
-
-@fn
-def run_step(
-    container: Ptr[u8], size: u32, frame: Ptr[u8], frame_bytes: u32, scratch: Ptr[u8], scratch_bytes: u32,
-    given: Ptr[u8], input_bytes: u32, state: Ptr[u8], state_bytes: u32, step: u32, row: u32, row_end: u32,
-) -> Status:  # fmt: skip
-    m = local(ModelMemory)
+def give(m: ModelMemory, container: Ptr[u8], size: u32, frame: Ptr[u8], frame_bytes: u32, scratch: Ptr[u8], scratch_bytes: u32,
+         given: Ptr[u8], input_bytes: u32, state: Ptr[u8], state_bytes: u32) -> None:  # fmt: skip
+    """Where a model's spaces lie, and how large they are."""
     m.container = container
     m.container_bytes = size
     m.frame = frame
@@ -49,6 +32,23 @@ def run_step(
     m.input_bytes = input_bytes
     m.persistent = state
     m.persistent_bytes = state_bytes
+
+
+@fn
+def load_container(container: Ptr[u8], size: u32, frame_bytes: u32, scratch_bytes: u32) -> Status:
+    """Check a container as at registration: no frame, no scratch, no input yet."""
+    m = local(ModelMemory)
+    give(m, container, size, container, frame_bytes, container, scratch_bytes, container, 0, container, 0)
+    return cpu_load(m)
+
+
+@fn
+def run_step(
+    container: Ptr[u8], size: u32, frame: Ptr[u8], frame_bytes: u32, scratch: Ptr[u8], scratch_bytes: u32,
+    given: Ptr[u8], input_bytes: u32, state: Ptr[u8], state_bytes: u32, step: u32, row: u32, row_end: u32,
+) -> Status:  # fmt: skip
+    m = local(ModelMemory)
+    give(m, container, size, frame, frame_bytes, scratch, scratch_bytes, given, input_bytes, state, state_bytes)
     return cpu_run(m, step, row, row_end)
 
 
@@ -56,13 +56,7 @@ def run_step(
 def clear_state(container: Ptr[u8], size: u32, state: Ptr[u8], state_bytes: u32) -> Status:
     """A model's state as it is before the first run."""
     m = local(ModelMemory)
-    m.container = container
-    m.container_bytes = size
-    m.frame = container
-    m.scratch = container
-    m.input = container
-    m.persistent = state
-    m.persistent_bytes = state_bytes
+    give(m, container, size, container, 0, container, 0, container, 0, state, state_bytes)
     return cpu_clear(m)
 
 

@@ -6,6 +6,7 @@ import layer_models as models
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from layer_calls import Judge, Running, compiled
 from layer_reference import REFERENCE
 
@@ -26,58 +27,24 @@ def check_layer(e, model):
     return op, got
 
 
+LAYERS = {
+    "convolution": models.convolutions(),
+    "depthwise_convolution": models.depthwise_convolutions(),
+    "dense": models.dense_layers(),
+    "addition": models.additions(),
+    "max_pool": models.pools("MAX"),
+    "average_pool": models.pools("AVERAGE"),
+    "padding": models.paddings(),
+    "concatenation": models.concatenations(),
+    "requantization": models.requantizations(),
+}
+
+
+@pytest.mark.parametrize("kind", LAYERS)
 @few
-@given(models.convolutions())
-def test_convolution_equals_the_references(e, model):
-    check_layer(e, model)
-
-
-@few
-@given(models.depthwise_convolutions())
-def test_depthwise_convolution_equals_the_references(e, model):
-    check_layer(e, model)
-
-
-@few
-@given(models.dense_layers())
-def test_dense_equals_the_references(e, model):
-    check_layer(e, model)
-
-
-@few
-@given(models.additions())
-def test_addition_equals_the_references(e, model):
-    check_layer(e, model)
-
-
-@few
-@given(models.pools("MAX"))
-def test_max_pool_equals_the_references(e, model):
-    check_layer(e, model)
-
-
-@few
-@given(models.pools("AVERAGE"))
-def test_average_pool_equals_the_references(e, model):
-    check_layer(e, model)
-
-
-@few
-@given(models.paddings())
-def test_padding_equals_the_references(e, model):
-    check_layer(e, model)
-
-
-@few
-@given(models.concatenations())
-def test_concatenation_equals_the_references(e, model):
-    check_layer(e, model)
-
-
-@few
-@given(models.requantizations())
-def test_requantization_equals_the_references(e, model):
-    check_layer(e, model)
+@given(data=st.data())
+def test_a_layer_equals_the_references(e, kind, data):
+    check_layer(e, data.draw(LAYERS[kind]))
 
 
 @few
