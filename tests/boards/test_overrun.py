@@ -14,6 +14,7 @@ BOARDS = ("mps2-an521", "lm3s6965evb")
 PROGRAM = NUMBER + r"""
 typedef struct { uint32_t from, words, pattern, value; uint32_t x[18]; } block; /* 88 bytes: no multiple of 32 */
 extern uint32_t board_stack_bottom[], board_guard_drop[], board_guard_end[];
+static uint8_t wide[40000]; /* on the smaller board from behind the stack to beyond the middle of memory */
 static void good(uint8_t *p) { block *b = (block *)(void *)p; b->value = b->from * 3 + b->x[17]; }
 
 /* What is written: nothing, noise, addresses of the stack, of code that only the kernel may run, and no address. */
@@ -49,6 +50,10 @@ static uint32_t __attribute__((noinline)) run(void (*work)(uint8_t *), uint32_t 
     for (uint32_t i = 0; i <= deep; i++) canary[i] = ~i;
     for (uint32_t i = 0; i < 8; i++) k.before[i] = k.after[i] = 0x1234567u + i;
     for (uint32_t i = 0; i < 18; i++) k.b.x[i] = i;
+    /* None to three pieces. None where it jumps to the kernel's code: a piece as large opens some of the kernel's state on
+       the smaller board, and QEMU lets that code write to the MPU without privilege (nothing happens; silicon faults). */
+    for (uint32_t i = pattern; i < 3; i++)
+        hal_guard_open(0, wide + i * 32, sizeof wide - i * 64, true);
     uint32_t kind = hal_guard_run(0, work, (uint8_t *)&k.b, sizeof k.b, 0, fault);
     uint32_t bad = 0;
     for (uint32_t i = 0; i <= deep; i++) bad += canary[i] != ~i;

@@ -35,7 +35,7 @@ static struct piece {
 } pieces[WRITABLE + READABLE];
 static uint32_t writables, opened;
 
-extern uint32_t board_stack_bottom[];
+extern uint32_t board_stack_bottom[], board_stack_top[];
 
 uint32_t board_guard_note(uint32_t pc, uint32_t caller, uint32_t kind);
 void board_guard_close(uint32_t line);
@@ -112,25 +112,28 @@ static inline __attribute__((always_inline)) void region(uint32_t number, uint32
     MPU_LIMIT = access << 24 | without << 8 | (bits - 1) << 1 | 1;
 }
 
-static __attribute__((noinline)) void open_piece(uint32_t number, uint32_t at, uint32_t last) {
-    region(number, at, last, NEVER_EXECUTED | ALL);
+static __attribute__((noinline)) void piece_for(uint32_t number, uint32_t at, uint32_t last, uint32_t access) {
+    region(number, at, last, NEVER_EXECUTED | access);
 }
 
 static void close_memory(uint32_t line) {
-    enum { STACK = 4, FIRST = 5 };
+    enum { FIRST = 3, VECTORS = 5, ALL_STACK = 6, STACK = 7 };
+    uint32_t bottom = (uint32_t)(uintptr_t)board_stack_bottom, end = (uint32_t)(uintptr_t)board_stack_top - bottom;
+    end -= end % ((2u << (31 - __builtin_clz((end - 1) | 255))) / 8); /* nothing behind it, which may be a piece */
     MPU_CONTROL = 0;
     region(0, BOARD_FLASH, BOARD_FLASH + BOARD_FLASH_SIZE - 1, READ_ONLY);
     region(1, BOARD_RAM, BOARD_RAM + BOARD_RAM_SIZE - 1, NEVER_EXECUTED | READ_FOR_ALL);
     region(2, BOARD_DEVICES, BOARD_DEVICES + BOARD_DEVICES_SIZE - 1, NEVER_EXECUTED | ALL);
-    region(3, BOARD_FLASH, BOARD_FLASH + 63, PRIVILEGED); /* the vectors: nobody reads them, but through a null pointer */
-    open_piece(STACK, (uint32_t)(uintptr_t)board_stack_bottom, line - 1);
-    for (uint32_t i = 0; i < WRITABLE; i++)
-        if (i < opened) {
-            open_piece(FIRST + i, pieces[i].at, pieces[i].last);
-        } else {
-            MPU_NUMBER = FIRST + i;
-            MPU_LIMIT = 0;
-        }
+    for (uint32_t i = 0; i < VECTORS - FIRST; i++) {
+        MPU_NUMBER = FIRST + i;
+        MPU_LIMIT = 0;
+    }
+    /* The vectors, which nobody reads but through a null pointer, give way to a third piece. */
+    region(VECTORS, BOARD_FLASH, BOARD_FLASH + 63, PRIVILEGED);
+    for (uint32_t i = 0; i < opened; i++)
+        piece_for(FIRST + i, pieces[i].at, pieces[i].last, ALL);
+    piece_for(ALL_STACK, bottom, bottom + end - 1, READ_FOR_ALL); /* whatever a piece has opened of it with itself */
+    piece_for(STACK, bottom, line - 1, ALL);
     MPU_CONTROL = MPU_ON;
 }
 #endif
