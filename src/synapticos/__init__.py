@@ -20,9 +20,12 @@ if TYPE_CHECKING:
     from synapticos.errors import UserError as UserError
     from synapticos.host import Job as Job
     from synapticos.host import Runtime as Runtime
+    from synapticos.host.live import Done as Done
     from synapticos.kernel.fmath import f32_exp as exp  # noqa: F401
     from synapticos.kernel.fmath import f32_log as log  # noqa: F401
     from synapticos.kernel.fmath import f32_sqrt as sqrt  # noqa: F401
+    from synapticos.kernel.handler import JobInfo as JobInfo
+    from synapticos.kernel.stages.argmax import Ranked as Ranked
     from synapticos.kernel.stages.features import librosa as librosa
     from synapticos.kernel.stages.micro import micro_frontend as micro_frontend
     from synapticos.kernel.status import Status as Status
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
     from synapticos.lang import Rows as Rows
     from synapticos.lang import Shaped as Shaped
     from synapticos.lang import Trap as Trap
+    from synapticos.lang import console as console
     from synapticos.lang import f32 as f32
     from synapticos.lang import fn as fn
     from synapticos.lang import i8 as i8
@@ -54,14 +58,17 @@ _WHERE = {
     "synapticos.app": ("App", "Pipeline", "stage", "host_stage", "REALTIME", "NORMAL", "BEST_EFFORT", "ms", "us", "seconds"),
     "synapticos.host": ("Runtime", "Job"),
     "synapticos.errors": ("UserError", "KernelError"),
+    "synapticos.host.live": ("Done",),
     "synapticos.kernel.fmath": ("exp", "log", "sqrt"),
+    "synapticos.kernel.handler": ("JobInfo",),
+    "synapticos.kernel.stages.argmax": ("Ranked",),
     "synapticos.kernel.stages.features": ("librosa",),
     "synapticos.kernel.stages.micro": ("micro_frontend",),
     "synapticos.kernel.status": ("Status",),
     "synapticos.kernel.tensor": ("Tensor",),
     "synapticos.lang": (
         *("u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64", "f32", "Array", "Ptr", "Rows", "Shaped", "Trap"),
-        *("fn", "struct", "local", "rom", "sat", "wrap"),
+        *("console", "fn", "struct", "local", "rom", "sat", "wrap"),
     ),
 }
 _HOME = {name: module for module, names in _WHERE.items() for name in names}

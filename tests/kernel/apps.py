@@ -28,6 +28,7 @@ class PipelineOf:
     job: dict | None = None  # priority, flags, deadline_us
     source: int = 0  # + 1
     feed: int = 0  # + 1
+    handler: StageOf | None = None
 
 
 def app_stage(number: int, capacity: int, binds=()) -> StageOf:
@@ -57,8 +58,8 @@ def tables(models: list[tuple[bytes, int]], pipelines: list[PipelineOf], result_
         containers += data.ljust(-(-len(data) // 16) * 16, b"\0")
     configs, stage_rows, pipeline_rows, job_rows, binds = b"", [], [], [], []
     for i, p in enumerate(pipelines):
-        pipeline_rows.append(pack(PipelineRow, first_stage=len(stage_rows), stages=len(p.stages), sink=p.sink, result=p.result, source=p.source, feed=p.feed))
-        for s in p.stages:
+        pipeline_rows.append(pack(PipelineRow, first_stage=len(stage_rows), stages=len(p.stages), sink=p.sink, result=p.result, source=p.source, feed=p.feed, handlers=int(p.handler is not None)))
+        for s in [*p.stages, *([p.handler] if p.handler is not None else [])]:
             stage_rows.append((s, len(configs), len(binds)))
             configs += s.config.ljust(-(-len(s.config) // 4) * 4, b"\0")
             binds += s.binds

@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, ParamSpec, TypeVar
 
 from synapticos.app import sound, sources
 from synapticos.app.model import ModelFile
 from synapticos.app.spec import Spec
-from synapticos.app.stage import HostStage, Stage
+from synapticos.app.stage import Binding, HostStage, Stage, bind, is_typed
 from synapticos.app.steps import Step, builtin_step, check_input, host_step, model_step, part_step, stage_step
 from synapticos.errors import UserError
 
@@ -94,6 +94,8 @@ class Pipeline:
     name: str
     source: sources.Source
     steps: list[Step] = field(default_factory=list)
+    handler: Binding | None = None  # compiled code that gets its results
+    callbacks: list[Callable[[Any], Any]] = field(default_factory=list)  # plain Python that does, on the host
 
     @property
     def specs(self) -> tuple[Spec, ...]:
@@ -194,6 +196,8 @@ class Pipeline:
     def _add(self, step: Step) -> "Pipeline":
         if self.ends_in_feed is not None:
             raise UserError(f'pipeline "{self.name}": ends in feed "{self.ends_in_feed.name}"; say this step before .feed(), or in a pipeline that reads it')
+        if self.handler is not None:
+            raise UserError(f'pipeline "{self.name}": handler {self.handler.name} takes what it left so far; say this step before @app.on')
         if len(self.steps) == MAX_STAGES:
             raise UserError(f'pipeline "{self.name}": more than {MAX_STAGES} stages; join two of them in one stage')
         if self.steps and not self.has_model:
@@ -426,7 +430,8 @@ class Cascade:
     job: JobDecl | None = None
 
 
-F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class App:
@@ -694,6 +699,42 @@ class App:
                 front.priority = max(front.priority, job.priority)
             source = source.pipeline.source
         return job
+
+    def on(self, pipeline: Pipeline, **cfg: Any) -> Callable[[Callable[P, R]], Stage[P, R]]:
+        """What is done with the results of `pipeline`: put it before a function.
+
+        One in typed Python is compiled into the firmware, and called as each job ends, on the host as on the board. Its
+        parameters bind as a stage's do: outputs by their names, their scales and rows, `state`, `cfg` (which keywords
+        fill), and a `syn.JobInfo`; it has no `out`, and returns nothing, or a Status of which all but OK are counted. One
+        that takes no outputs hears of jobs that ended with an error too. A pipeline has one.
+
+        One whose only parameter has no type is plain Python for the host, which gets what `Runtime.on` says; firmware
+        goes without it, and `syn build` says so."""
+        if not isinstance(pipeline, Pipeline) or pipeline.app is not self:
+            raise UserError(f"on: {getattr(pipeline, 'name', repr(pipeline))} is no pipeline of this app; @app.on(pipeline) stands before what gets its results")
+        where = f'on "{pipeline.name}"'
+        if pipeline.ends_in_feed is not None:
+            raise UserError(f'{where}: ends in feed "{pipeline.ends_in_feed.name}"; handle the results of those that read it')
+        if not pipeline.has_model:
+            raise UserError(f"{where}: the pipeline has no model yet; @app.on comes behind its steps")
+
+        def put(function: Any) -> Any:
+            name = getattr(function, "__name__", repr(function))
+            if not callable(function) or isinstance(function, HostStage):
+                raise UserError(f"{where}: {name} is no function; write @app.on(pipeline) before one")
+            if not isinstance(function, Stage) and not is_typed(function):
+                if cfg:
+                    raise UserError(f"{where}: handler {name} is plain Python and takes no {next(iter(cfg))}; give its parameters types")
+                pipeline.callbacks.append(function)
+                return function
+            if pipeline.handler is not None:
+                raise UserError(f"{where}: has a handler already, {pipeline.handler.name}; call both from one")
+            stage = function if isinstance(function, Stage) else Stage(function)
+            after_model = pipeline.steps[-1].kind == "model"
+            pipeline.handler = bind(pipeline.name, self.name, stage, pipeline.specs, cfg, after_model, handler=True)
+            return stage
+
+        return put
 
     def interference(self, name: str, *, every: int, cost: int) -> None:
         """What takes the processor away from all jobs: an interrupt, a thread above ours, a busy flash. At most `cost`

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 
 from synapticos import lang
-from synapticos.app.spec import DTYPES, WIDTHS
+from synapticos.app.spec import DTYPES, ELEMENTS
 from synapticos.errors import UserError
 
 
 def _as(stage: Any, p: Any, value: Any) -> np.ndarray:
     """An argument as the parameter's element type, if every value of its own is one: 1.5 is no i8, nor is 300."""
-    wanted = DTYPES[WIDTHS[p.element]]
+    wanted = DTYPES[ELEMENTS[p.element]]
     given = np.asarray(value)
     if not np.can_cast(given.dtype, wanted, "safe"):
         if isinstance(value, np.ndarray):
@@ -45,6 +45,8 @@ def _call(engine: Any, stage: Any, arguments: dict[str, Any]) -> Any:
     operands, back = [], []
     for p in stage.parameters:
         value = arguments[p.name]
+        if p.element == "Ranked":
+            raise UserError(f'stage {stage.__name__}: parameter "{p.name}" is {p}, which only a pipeline gives it; run one: syn.Runtime(app).run(...)')
         if p.kind in ("array", "rows"):
             array = _as(stage, p, value)
             if array.size % p.shape[0] if p.kind == "rows" else array.size != np.prod(p.shape):

@@ -14,12 +14,14 @@ from synapticos.app import calls, program
 from synapticos.app.declare import LATE, NORMAL, QUEUE, App, JobDecl, Pipeline
 from synapticos.app.sources import Feed, Source, Together
 from synapticos.app.spec import DTYPES, Spec
-from synapticos.app.stage import HostStage, write_adapter
+from synapticos.app.stage import Binding, HostStage, write_adapter
 from synapticos.app.steps import Step
 from synapticos.errors import UserError
 from synapticos.kernel import due, feed, sched
 from synapticos.kernel import tables as rows
+from synapticos.kernel.advance import CALLBACKS
 from synapticos.kernel.cpu_backend import CPU_BACKEND
+from synapticos.kernel.handler import JOB_INFO_BYTES, handle_result
 from synapticos.kernel.kernel import Kernel
 from synapticos.kernel.layers import tables as layer_tables
 from synapticos.kernel.npu import BACKEND_CPU
@@ -31,6 +33,7 @@ from synapticos.kernel.stages.tables import KINDS, ROWS, scratch_size, stage_tab
 from synapticos.kernel.tensor import MAX_STAGE_INPUTS, DType, Tensor
 from synapticos.model.graph import short
 
+HANDLE_RESULT = 1  # its number among an app's callbacks, which are no others
 MIN_SLOTS = 4  # of jobs, in a build for this machine
 CLASSES = 3
 FRONT_ENDS = ("features", "stream_features", "micro_features")  # the built-ins that make features of sound
@@ -77,6 +80,7 @@ class PipelineImage:
     worst: str  # which two neighbours make the plan
     together: Together | None = None  # its sources, where there are several
     watchdogs: list[int] = field(default_factory=list)  # us that each step may take; 0: any time
+    handler: Binding | None = None  # what gets its results, compiled
 
 
 @dataclass
@@ -171,7 +175,7 @@ class Image:
     @property
     def parameters(self) -> dict[str, int]:
         """Capacities of a build that carries this app and no more."""
-        most = max((len(p.steps) for p in self.pipelines), default=1)
+        most = max((len(p.steps) + (p.handler is not None) for p in self.pipelines), default=1)
         return {
             "MAX_MODELS": max(len(self.app.models), 1),
             "MAX_PIPELINES": max(len(self.pipelines), 1),
@@ -179,6 +183,7 @@ class Image:
             "MAX_JOBS": self.slots,
             "PIPELINE_CONFIG_BYTES": 4,
             "STAGE_INPUTS": max([1 + bool(self.app.cascades), *(len(step.outputs) for p in self.pipelines for step in p.steps)]),
+            "HANDLERS": int(self.handles),
             "SCRATCH_DEPTH": 1,
             "PARTS": int(any(step.kind == "part" for p in self.pipelines for step in p.steps)),
             "FRONT_ENDS": int(any(step.name in FRONT_ENDS for p in self.pipelines for step in p.steps if step.kind == "builtin")),
@@ -191,6 +196,15 @@ class Image:
             "MAX_WAITING": self.waiting,
             "OFFLOAD": int(self.offloads),
         }
+
+    @property
+    def handles(self) -> bool:
+        """Does compiled code of the app get results?"""
+        return any(p.handler is not None for p in self.pipelines)
+
+    @property
+    def callbacks(self) -> list[Any]:
+        return [handle_result] if self.handles else []
 
     @property
     def offloads(self) -> bool:
@@ -211,6 +225,7 @@ class Image:
         return {
             **{table: [entries[BACKEND_CPU], *entries[BACKEND_CPU:]] for table, entries in self.backends.items()},
             APP_STAGES: self.stages,
+            CALLBACKS: self.callbacks,
             layer_tables.VALIDATE: layer_tables.validate_functions(self.variants)[:layers],
             layer_tables.RUN: layer_tables.run_functions(self.variants)[:layers],
             **{table: rows[:stages] for table, rows in stage_tables(used).items()},
@@ -319,6 +334,11 @@ class _Writer:
         row = {"first_stage": first, "stages": len(pipeline.steps), "source": 0, "sink": 0, "result": result, "feed": self.feed(into)}
         if job is not None and job.released:
             row["source"] = self.feed(pipeline.source)
+        handler = pipeline.handler
+        if handler is not None:
+            row |= {"sink": HANDLE_RESULT, "handlers": 1}
+            told = JOB_INFO_BYTES if handler.told else 1  # what it is told of its job
+            self.stage_rows.append({**self.own(handler), "capacity": told})
         self.pipeline_rows.append(row)
         needs = frame_needs(pipeline.steps, sizes)
         at = max(range(len(sizes)), key=lambda i: needs[i])
@@ -341,12 +361,14 @@ class _Writer:
             worst,
             pipeline.source if isinstance(pipeline.source, Together) else None,
             [self.app.watchdog if limit is None else limit for limit in self.watchdogs(pipeline)],
+            handler,
         )
 
     def watchdogs(self, pipeline: Pipeline) -> list[int | None]:
-        """What each step, or else its job, says of how long it may take."""
+        """What each step, or else its job, says of how long it may take; the handler is as the job says."""
         job = None if pipeline.job is None else pipeline.job.watchdog
-        return [job if step.watchdog is None else step.watchdog for step in pipeline.steps]
+        steps = [job if step.watchdog is None else step.watchdog for step in pipeline.steps]
+        return steps if pipeline.handler is None else [*steps, job]
 
     def step(self, step: Step) -> tuple[dict[str, Any], int]:
         """A stage's row, and the bytes that its result gets."""
@@ -371,19 +393,24 @@ class _Writer:
                 row["state_bytes"] = state_size(number, config, len(config))
                 self.scratch = max(self.scratch, scratch_size(number, config, len(config)))
         elif step.binding is not None:
-            row |= {"kind": rows.ROW_APP, "number": len(self.stages)}
-            self.stages.append(write_adapter(step.binding, len(self.stages)))
-            config = step.binding.pack()
-            if config:
-                row |= self.config(config)
-            row |= {"first_bind": len(self.binds), "binds": len(step.binding.arrays), "state_bytes": step.binding.state_bytes}
-            self.binds += [i for _, i in step.binding.arrays]
+            row |= self.own(step.binding)
         elif step.host is not None:
             row |= {"kind": rows.ROW_HOST, "number": len(self.host_stages)}
             self.host_stages.append((step.host, step.outputs[0]))
         if step.outputs[0].rows:
             row["rows"] = step.outputs[0].shape[0]
         return row, step.result_bytes
+
+    def own(self, binding: Binding) -> dict[str, Any]:
+        """The row of a function of the app's, but for its result."""
+        row: dict[str, Any] = {"kind": rows.ROW_APP, "number": len(self.stages)}
+        self.stages.append(write_adapter(binding, len(self.stages)))
+        config = binding.pack()
+        if config:
+            row |= self.config(config)
+        row |= {"first_bind": len(self.binds), "binds": len(binding.arrays), "state_bytes": binding.state_bytes}
+        self.binds += [i for _, i in binding.arrays]
+        return row
 
     def config(self, data: bytes) -> dict[str, Any]:
         at = sum(map(len, self.configs))

@@ -2,14 +2,16 @@
 
 `main` reads each job's frames from the file `in0`, `in1`... (the job's number), runs them through the kernel in rounds
 of one frame a job, and writes what came out to `out0`, `out1`...: for each frame a FrameRecord, then its outputs, one
-after the other, then the ticks of its stages and layers. On an emulated board these are files of the host.
+after the other, then the ticks of its stages and layers. At the end `handled` has a Handled for each pipeline, where any
+has a handler. On an emulated board these are files of the host.
 """
 
 from synapticos.kernel import hal
-from synapticos.kernel.capacity import GUARD, LAYER_TIMES, MAX_JOBS, PROFILING
+from synapticos.kernel.capacity import GUARD, HANDLERS, LAYER_TIMES, MAX_JOBS, MAX_PIPELINES, PROFILING
 from synapticos.kernel.job import Fault
 from synapticos.kernel.kernel import Kernel, kernel_boot
 from synapticos.kernel.offload import npu_done
+from synapticos.kernel.pipeline import Handled
 from synapticos.kernel.region import REGION_CONTAINERS, REGION_TABLES
 from synapticos.kernel.runtime import kernel_init
 from synapticos.kernel.sched import (
@@ -39,6 +41,7 @@ from synapticos.lang import (
     ignore,
     local,
     param,
+    rom,
     sizeof,
     static,
     struct,
@@ -245,12 +248,30 @@ def program_start(kernel: Kernel) -> bool:
     return status == Status.OK
 
 
+HANDLED_NAME = rom(b"handled")
+HANDLED_BYTES = sizeof(Handled)
+
+
+@fn
+def write_handled(kernel: Kernel) -> None:
+    """What became of each pipeline's handler; nobody may want to know."""
+    at: u32 = 0
+    for i in range(MAX_PIPELINES):
+        for handled in kernel.pipelines.items[i].handled:
+            good = put(HANDLED_NAME, at, view(u8, handled), HANDLED_BYTES)
+            if not good:
+                return
+            at += HANDLED_BYTES
+
+
 @fn
 def program_end(kernel: Kernel, status: Status) -> i32:
     """What a program says at its end: its exit code."""
     if status != Status.OK:
         console.print(f"stopped: {status}")
         return 1
+    if HANDLERS != 0:
+        write_handled(kernel)
     used: u32 = 0
     for frame in kernel.frames:
         used += frame.used

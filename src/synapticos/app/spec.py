@@ -15,6 +15,7 @@ DTYPES: dict[str, np.dtype] = {
     "score": np.dtype([("index", "<u4"), ("score", "<f4")]),
 }
 WIDTHS = {"i8": "int8", "u8": "uint8", "i16": "int16", "i32": "int32", "f32": "float32"}
+ELEMENTS = {**WIDTHS, "Ranked": "score"}  # of a stage's arrays, by the words of a parameter's type
 LETTERS = {name: width for width, name in WIDTHS.items()}
 
 

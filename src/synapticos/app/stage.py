@@ -17,8 +17,10 @@ from math import prod
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from synapticos import lang
-from synapticos.app.spec import DTYPES, LETTERS, WIDTHS, Spec
+from synapticos.app.spec import DTYPES, ELEMENTS, LETTERS, WIDTHS, Spec
 from synapticos.errors import UserError
+from synapticos.kernel.handler import JobInfo
+from synapticos.kernel.stages.argmax import Ranked
 from synapticos.lang.words import Function, Marked, is_struct
 
 MAX_BYTES = 1 << 28  # of a result: more than any arena
@@ -71,6 +73,16 @@ class Stage(Generic[P, R]):
         return self._parameters
 
     @property
+    def gives_nothing(self) -> bool:
+        """Whether it is a handler that returns nothing, and not a Status."""
+        from synapticos.kernel.status import Status
+
+        result = inspect.signature(self.python, eval_str=True).return_annotation
+        if result not in (None, Status):
+            raise UserError(f"{self.where}: handler {self.__name__} returns {_spell(result)}; it returns None, or a Status of which what is not OK is counted")
+        return result is None
+
+    @property
     def gives_rows(self) -> bool:
         """Whether it answers (Status, rows) rather than a Status alone."""
         from synapticos.kernel.status import Status
@@ -112,6 +124,13 @@ def stage(function: Callable[P, R]) -> Stage[P, R]:
     return Stage(function)
 
 
+def is_typed(function: Callable[..., Any]) -> bool:
+    """Is it kernel-Python, by its signature? Plain Python for the host takes one thing, without a type or a Done."""
+    parameters = list(inspect.signature(function).parameters.values())
+    plain = len(parameters) == 1 and parameters[0].annotation in (inspect.Parameter.empty, Any, "Done", "syn.Done")
+    return not plain and getattr(parameters[0].annotation if len(parameters) == 1 else None, "__name__", "") != "Done"
+
+
 def host_stage(
     function: Callable[..., Any] | None = None,
     *,
@@ -141,7 +160,7 @@ def _parameter(owner: Stage[Any, Any], p: inspect.Parameter) -> Parameter:
         if not isinstance(base, Marked) or base.kind not in ("Array", "Rows"):
             raise UserError(f"{where}: Shaped takes an Array and its sizes: Shaped[Array[i8], 12, 12]")
         element = getattr(base.element, "__name__", str(base.element))
-        if element not in WIDTHS or not 1 <= len(shape) <= 2 or not all(isinstance(n, int) and n > 0 for n in shape):
+        if element not in (ELEMENTS if base.element is Ranked else WIDTHS) or not 1 <= len(shape) <= 2 or not all(isinstance(n, int) and n > 0 for n in shape):
             raise UserError(f"{where}: an array of {', '.join(WIDTHS)} with one or two sizes: Shaped[Array[i8], 12, 12]")
         return Parameter(p.name, "array" if base.kind == "Array" else "rows", written, element, tuple(shape))
     if written is Tensor:
@@ -161,12 +180,13 @@ class Binding:
     app: str
     arrays: list[tuple[Parameter, int]]  # parameter, number of the tensor it gets
     inputs: tuple[Spec, ...]
-    out: Parameter
-    output: Spec
+    out: Parameter | None  # None: a handler, which leaves nothing
+    output: Spec | None
     words: dict[str, str]  # parameter: what it is in the call, where the model says it as it runs
     config: list[tuple[str, str, Any]]  # name, type, value, of those that are known now
     cfg: tuple[Any, dict[str, Any]] | None  # struct and field values
     state: Any = None  # struct
+    told: str = ""  # of a handler: the parameter that gets a JobInfo
     adapter: Any = None  # lang Function
     args: Any = None  # its struct of configuration
 
@@ -188,19 +208,29 @@ class Binding:
 
 
 def bind(
-    pipeline: str, app: str, stage: Stage[Any, Any], before: tuple[Spec, ...], cfg: dict[str, Any], after_model: bool
+    pipeline: str, app: str, stage: Stage[Any, Any], before: tuple[Spec, ...], cfg: dict[str, Any], after_model: bool, *, handler: bool = False
 ) -> Binding:
-    """Match a stage's parameters with the tensors before it. Raises UserError naming both."""
-    where = f'pipeline "{pipeline}": stage {stage.__name__}'
+    """Match a stage's parameters with the tensors before it, or a handler's with those of the result. Raises UserError naming both."""
+    where = f'pipeline "{pipeline}": {"handler" if handler else "stage"} {stage.__name__}'
     there = ", ".join(f"{s.name} ({s})" for s in before)
     parameters = {p.name: p for p in stage.parameters}
     state = parameters.pop("state", None)
     if state is not None and state.kind != "struct":
         raise UserError(f"{where}: state must be a struct of yours: @syn.struct class State with a line per value to keep")
     out = parameters.pop("out", None)
-    if out is None or out.kind != "array":
+    told = [p.name for p in parameters.values() if handler and p.annotation is JobInfo]
+    for name in told:
+        del parameters[name]
+    if handler:
+        if out is not None:
+            raise UserError(f"{where}: has an out, and nobody gets what a handler leaves; leave it out, or make it a stage: .stage({stage.__name__})")
+        if len(told) > 1:
+            raise UserError(f'{where}: parameters "{told[0]}" and "{told[1]}" are both a JobInfo; one is enough')
+    elif out is None or out.kind != "array":
         raise UserError(f"{where}: has no out; add one for its result, like out: Shaped[Array[f32], 64, 6]")
-    if prod(out.shape) * DTYPES[WIDTHS[out.element]].itemsize > MAX_BYTES:
+    if out is not None and out.element not in WIDTHS:
+        raise UserError(f"{where}: out is {out}; a stage leaves an array of {', '.join(WIDTHS)}")
+    if out is not None and prod(out.shape) * DTYPES[WIDTHS[out.element]].itemsize > MAX_BYTES:
         raise UserError(f"{where}: out is {out}; a result has at most {MAX_BYTES:,} bytes")
     holder = parameters.pop("cfg", None)
     words: dict[str, Parameter] = {}
@@ -217,7 +247,7 @@ def bind(
         spec = before[by_name[p.name]]
         if p.kind == "tensor":
             raise UserError(f'{where}: parameter "{p.name}": syn.Tensor is not yet supported; write its shape')
-        if p.kind == "struct" or (p.kind == "rows" and (WIDTHS[p.element] != spec.dtype or p.shape != spec.shape[-1:])):
+        if p.kind == "struct" or (p.kind == "rows" and (ELEMENTS[p.element] != spec.dtype or p.shape != spec.shape[-1:])):
             raise UserError(f'{where}: parameter "{p.name}" is {p}, the tensor is {spec}')
         if p.kind == "rows":
             arrays.append((p, by_name[p.name]))
@@ -227,9 +257,10 @@ def bind(
             raise UserError(f'{where}: parameter "{p.name}" is {p}, the tensor is {spec}; take it as {way}')
         shape = tuple(n for n in p.shape if n != 1) or (1,)
         fits = shape == spec.squeezed or (len(p.shape) == 1 and p.shape[0] == prod(spec.shape))
-        if WIDTHS[p.element] != spec.dtype or not fits:
+        if ELEMENTS[p.element] != spec.dtype or not fits:
             sizes = spec.squeezed if len(spec.squeezed) <= 2 else (prod(spec.shape),)
-            way = f"; write {p.name}: Shaped[Array[{LETTERS[spec.dtype]}], {', '.join(map(str, sizes))}]" if spec.dtype in LETTERS else ""
+            element = LETTERS.get(spec.dtype, "syn.Ranked")
+            way = f"; write {p.name}: Shaped[Array[{element}], {', '.join(map(str, sizes))}]"
             raise UserError(f'{where}: parameter "{p.name}" is {p}, the tensor is {spec}{way}')
         arrays.append((p, by_name[p.name]))
     config = []
@@ -272,8 +303,8 @@ def bind(
         holding = (holder.annotation, dict(cfg))
     elif cfg:
         raise UserError(f"{where}: takes no {next(iter(cfg))}: give it a cfg parameter, a struct with that field")
-    output = Spec("out", out.shape, WIDTHS[out.element], rows=stage.gives_rows)
-    return Binding(stage, app, arrays, before, out, output, live, config, holding, state and state.annotation)
+    output = None if out is None else Spec("out", out.shape, WIDTHS[out.element], rows=stage.gives_rows)
+    return Binding(stage, app, arrays, before, out, output, live, config, holding, state and state.annotation, "".join(told))
 
 
 def write_adapter(binding: Binding, number: int) -> Any:
@@ -306,7 +337,7 @@ def _write(binding: Binding, name: str) -> None:
     operands = dict(binding.words)
     for k, (p, i) in enumerate(binding.arrays):
         if p.kind == "rows":
-            row = p.shape[0] * DTYPES[WIDTHS[p.element]].itemsize
+            row = p.shape[0] * DTYPES[ELEMENTS[p.element]].itemsize
             body += [f"    if call.x[{k}].size != call.x[{k}].shape[0] * {row}:", "        return Status.MSGSIZE"]
             operands[p.name] = f"view({p.element}, call.x_data[{k}])"
             continue
@@ -339,30 +370,14 @@ def _write(binding: Binding, name: str) -> None:
             "    kept = view(State, state)",
         ]
         operands["state"] = "kept"
-    size = binding.output.bytes
-    kind = hold("out", out)
-    operands["out"] = "y.data"
-    row = size // out.shape[0]
-    call = f"user_stage({', '.join(operands[p.name] for p in stage.parameters)})"
-    body += [
-        f"    if call.y.size < {size}:",
-        "        return Status.NOMEM",
-        f"    y = view({kind}, call.y_data)",
-    ]
-    if stage.gives_rows:
-        body += [f"    status, rows = {call}", "    if status != Status.OK:", "        return status",
-                 f"    if rows > {out.shape[0]}:", "        return Status.FBIG"]  # fmt: skip
+    if binding.told:
+        body.append("    told = view(JobInfo, call.y_data)")
+        operands[binding.told] = "told"
+    if binding.output is None or out is None:
+        call = f"user_stage({', '.join(operands[p.name] for p in stage.parameters)})"
+        body += [f"    {call}", "    return Status.OK"] if stage.gives_nothing else [f"    return {call}"]
     else:
-        body += [f"    status = {call}", "    if status != Status.OK:", "        return status"]
-    body += [
-        f"    call.y.size = {'rows * ' + str(row) if stage.gives_rows else size}",
-        f"    call.y.dtype = DType.{DTYPE_MEMBERS[WIDTHS[out.element]]}",
-        f"    call.y.ndim = {len(out.shape)}",
-    ]
-    for i in range(4):
-        value: object = out.shape[i] if i < len(out.shape) else 0
-        body.append(f"    call.y.shape[{i}] = {'rows' if i == 0 and stage.gives_rows else value}")
-    body.append("    return Status.OK")
+        _write_result(binding.output, stage, hold("out", out), operands, body)
     source = "\n".join([*head, *holders, "@fn", f"def {name}(call: StageCall) -> Status:", *body, ""])
     file = f"{name}.py"
     # What was built is found again by the names of modules: two apps of one name in two folders must not share theirs.
@@ -370,6 +385,7 @@ def _write(binding: Binding, name: str) -> None:
     # The size of the arguments is known only once their struct exists, and stands in the text as a number.
     trial = {"__name__": f"synapticos_app_{home}.{name}", "user_stage": stage.function, "Config": binding.cfg and binding.cfg[0]}
     trial["State"] = binding.state
+    trial |= {"JobInfo": JobInfo, "Ranked": Ranked}
     if f"class {camel}Args" in source:
         space = dict(trial)
         exec("\n".join([*head, *holders]), space)
@@ -381,6 +397,32 @@ def _write(binding: Binding, name: str) -> None:
     _execute(source, file, space)
     binding.adapter = space[name]
     binding.args = space.get(f"{camel}Args")
+
+
+def _write_result(output: Spec, stage: Stage[Any, Any], kind: str, operands: dict[str, str], body: list[str]) -> None:
+    """The lines that call a stage with memory for its result, and say what it left there."""
+    size, shape = output.bytes, output.shape
+    operands["out"] = "y.data"
+    call = f"user_stage({', '.join(operands[p.name] for p in stage.parameters)})"
+    body += [
+        f"    if call.y.size < {size}:",
+        "        return Status.NOMEM",
+        f"    y = view({kind}, call.y_data)",
+    ]
+    if stage.gives_rows:
+        body += [f"    status, rows = {call}", "    if status != Status.OK:", "        return status",
+                 f"    if rows > {shape[0]}:", "        return Status.FBIG"]  # fmt: skip
+    else:
+        body += [f"    status = {call}", "    if status != Status.OK:", "        return status"]
+    body += [
+        f"    call.y.size = {f'rows * {size // shape[0]}' if stage.gives_rows else size}",
+        f"    call.y.dtype = DType.{DTYPE_MEMBERS[output.dtype]}",
+        f"    call.y.ndim = {len(shape)}",
+    ]
+    for i in range(4):
+        value: object = shape[i] if i < len(shape) else 0
+        body.append(f"    call.y.shape[{i}] = {'rows' if i == 0 and stage.gives_rows else value}")
+    body.append("    return Status.OK")
 
 
 def _execute(source: str, file: str, space: dict[str, Any]) -> None:

@@ -63,6 +63,7 @@ def stage_step(
     pipeline: str, app: str, stage: Stage[Any, Any], before: tuple[Spec, ...], cfg: dict[str, Any], after_model: bool
 ) -> Step:
     binding = bind(pipeline, app, stage, before, cfg, after_model)
+    assert binding.output is not None, "a stage, no handler"
     return Step("stage", stage.__name__, before, (binding.output,), binding=binding)
 
 

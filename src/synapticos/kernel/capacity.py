@@ -27,6 +27,7 @@ PARTS = param(u32, 1, max=1)  # 0: every pipeline has one source, or a model tha
 FRONT_ENDS = param(u32, 1, max=1)  # 0: no pipeline makes features of sound
 OFFLOAD = param(u32, 0, max=1)  # 1: backends may work beside the processor
 DSP = param(u32, 1, max=1)  # 0: no accelerators for signal processing are tried at boot, and no calls to them
+HANDLERS = param(u32, 0, max=1)  # 1: pipelines of an app may have a function that gets their results
 GUARD = param(u32, 0, max=1)  # 1: what a stage or layer does wrong ends its own job; the board has to answer `guard_run`
 WATCHDOG_US = param(u32, 0)  # how long one stage, or one layer's rows, may take in a build with GUARD; 0: any time
 WATCHDOGS = param(u32, 0, max=1)  # 1: an app's tables may say it of each stage, in place of that

@@ -7,7 +7,10 @@ are copied into the pipeline when a stage is added, unless they lie in the app's
 """
 
 from synapticos.lang import *
-from synapticos.kernel.capacity import PIPELINE_CONFIG_BYTES, MAX_PIPELINES, MAX_PIPELINE_STAGES, WATCHDOG_US, WATCHDOGS
+from synapticos.kernel.capacity import (
+    HANDLERS, PIPELINE_CONFIG_BYTES, MAX_PIPELINES, MAX_PIPELINE_STAGES, WATCHDOG_US, WATCHDOGS,
+)  # fmt: skip
+from synapticos.kernel.job import Fault
 from synapticos.kernel.region import REGION_NONE
 from synapticos.kernel.status import Status
 from synapticos.kernel.tensor import MAX_STAGE_INPUTS
@@ -57,6 +60,16 @@ class Stage:
 
 
 @struct
+class Handled:
+    """What became of a pipeline's handler since boot."""
+
+    runs: u32
+    errors: u32  # of these: it said so, or did not return
+    status: Status  # of the last error
+    fault: Fault  # the last one
+
+
+@struct
 class Pipeline:
     generation: u32
     estimate: u32  # bytes, the published formula
@@ -79,8 +92,10 @@ class Pipeline:
     flags: u8  # likewise, of JobParams
     feed: u8  # + 1: where its results go; 0: to whoever reads them
     cascades: bool  # its boxes release other jobs
-    reserved_end: u16
-    stages: Shaped[Array[Stage], MAX_PIPELINE_STAGES]
+    handles: bool  # a handler stands behind its last stage
+    reserved_end: u8
+    handled: Shaped[Array[Handled], HANDLERS]
+    stages: Shaped[Array[Stage], MAX_PIPELINE_STAGES]  # a handler behind the last of its `count`
     config: Shaped[Array[u8], PIPELINE_CONFIG_BYTES]
 
 
@@ -156,6 +171,10 @@ def pipeline_clear(pipeline: Pipeline) -> None:
     pipeline.flags = 0
     pipeline.feed = 0
     pipeline.cascades = False
+    if HANDLERS != 0:
+        pipeline.handles = False
+        for handled in pipeline.handled:
+            fill(view(u8, handled), 0, sizeof(Handled))
     fill(pipeline.name, 0, PIPELINE_NAME)
     fill(pipeline.config, 0, PIPELINE_CONFIG_BYTES)
 

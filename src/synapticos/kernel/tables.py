@@ -13,7 +13,7 @@ from synapticos.lang import *
 from synapticos.kernel.arena import align_up, shape_bytes
 from synapticos.kernel.bits import bit
 from synapticos.kernel.capacity import (
-    DEADLINES, FEED_ENTRIES, FEEDS, FRONT_ENDS, HOST_STAGES, LATE_POLICIES, MAX_JOBS, MAX_PIPELINES, MAX_WAITING, PARTS,
+    DEADLINES, FEED_ENTRIES, FEEDS, FRONT_ENDS, HANDLERS, HOST_STAGES, LATE_POLICIES, MAX_JOBS, MAX_PIPELINES, MAX_WAITING, PARTS,
     PLAIN_STAGES, RELEASES, WATCHDOGS,
 )  # fmt: skip
 from synapticos.kernel.compose import model_buffer, pipeline_build, pipeline_create, stage_kind
@@ -100,7 +100,7 @@ class PipelineRow:
     result: u32  # bytes of its result at most
     name_at: u32  # text that ends with a 0; 0: none
     feed: u16  # source + 1 that its result goes to, after its own; 0: none
-    reserved: u16
+    handlers: u16  # 1: a stage row behind its own is its handler's; its sink is `handle_result`
 
 
 @struct
@@ -381,9 +381,24 @@ def boot_watchdogs(kernel: Kernel, header: AppHeader, pipeline: Pipeline, first:
     if bytes is None:
         return Status.INVAL
     limits = view(u32, bytes)
-    for k in range(pipeline.count):
+    count = u32(pipeline.count)
+    if HANDLERS != 0 and pipeline.handles:
+        count += 1
+    for k in range(count):
         for i in range(WATCHDOGS):
             pipeline.stages[k].watchdog_us[i] = limits[first + k]
+    return Status.OK
+
+
+@fn
+def boot_handler(kernel: Kernel, header: AppHeader, pipeline: Pipeline, row: StageRow) -> Status:
+    """The function that gets a pipeline's results stands behind its last stage. Of its row `binds` are the outputs that it
+    takes, 0 is none, and `capacity` what it wants of a JobInfo. Returns what `boot_stage` does; INVAL if it is no stage of the app."""
+    if row.kind != ROW_APP:
+        return Status.INVAL
+    check(boot_stage(kernel, header, pipeline, row))
+    pipeline.count -= 1
+    pipeline.handles = True
     return Status.OK
 
 
@@ -408,6 +423,10 @@ def boot_pipelines(kernel: Kernel, header: AppHeader) -> Status:
             if status != Status.OK:
                 log.error(kernel.log, f"pipeline {i} of the app, stage {k}: {i32(status)}")
                 return status
+        if HANDLERS != 0 and row.handlers != 0:
+            if row.sink == 0 or u32(row.first_stage) + row.stages >= header.stages:
+                return Status.INVAL
+            check(boot_handler(kernel, header, pipeline, view(StageRow, stages[(row.first_stage + u32(row.stages)) * STAGE_ROW :])))
         if WATCHDOGS != 0 and header.watchdogs_at != 0:
             check(boot_watchdogs(kernel, header, pipeline, row.first_stage))
         if row.feed != 0 or row.source != 0:
