@@ -316,8 +316,11 @@ def key(*parts: object) -> str:
     return digest.hexdigest()[:32]
 
 
-def cached(name: str, make: Callable[[Path], None]) -> Path:
-    """The file or folder `name` of the cache; if it is not there, `make` writes it at the path that it is given.
+announce: Callable[[str], None] = lambda text: None  # a command's: what is told of that takes long
+
+
+def cached(name: str, make: Callable[[Path], None], what: str = "") -> Path:
+    """The file or folder `name` of the cache; if it is not there, `make` writes it at the path that it is given, and `what` is announced.
 
     It appears whole or not at all: it is made beside its place, with a sum of its bytes, and then renamed. What does not
     have that sum any more is made again. Two processes may make the same thing at once; the first to finish wins and the
@@ -326,6 +329,8 @@ def cached(name: str, make: Callable[[Path], None]) -> Path:
     place = kept(name)
     if place is not None:
         return place
+    if what:
+        announce(f"compiling {what}; kept in {cache_folder()}")
     built = cache_folder() / "built"
     try:
         built.mkdir(parents=True, exist_ok=True)

@@ -52,14 +52,16 @@ def invoke(arguments: list[str]) -> int:
 def _run(arguments: list[str]) -> int:
     import typer
 
+    from synapticos import toolchain
     from synapticos.cli.commands import build_command
-    from synapticos.cli.output import fail, one_line
+    from synapticos.cli.output import fail, note, one_line
     from synapticos.errors import KernelError, UserError
     from synapticos.lang import Trap
 
     # typer carries its own click in some versions and shares one in others: the class is the one it raises.
     usage_error: Any = typer.BadParameter.__mro__[2]
     as_json = "--json" in arguments
+    toolchain.announce = note
     try:
         result = build_command()(args=arguments, prog_name="syn", standalone_mode=False)
     except UserError as error:

@@ -1,8 +1,10 @@
 """How commands print: one line for an error, JSON where asked for, a bar on what takes long."""
 
 import json
+import signal
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -76,7 +78,26 @@ def _cell(value: Any) -> str:
 
 
 @contextmanager
-def progress(text: str, total: int | None = None) -> Iterator[Any]:
+def stoppable() -> Iterator[Callable[[], bool]]:
+    """The value says whether Ctrl-C was pressed; a second one interrupts at once."""
+    if threading.current_thread() is not threading.main_thread():  # who alone may take signals
+        yield lambda: False
+        return
+    pressed: list[int] = []
+
+    def press(number: int, frame: Any) -> None:
+        pressed.append(number)
+        signal.signal(signal.SIGINT, before)
+
+    before = signal.signal(signal.SIGINT, press)
+    try:
+        yield lambda: bool(pressed)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def progress(text: str, total: int | None = None, unit: str = "") -> Iterator[Any]:
     """A bar on stderr where that is a terminal; the value is called with how many more are done."""
     if not sys.stderr.isatty():
         yield lambda n=1: None
@@ -85,7 +106,7 @@ def progress(text: str, total: int | None = None) -> Iterator[Any]:
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"), TimeElapsedColumn())
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn(f"{{task.completed:,.0f}}{f' of {total:,}' if total else ''}{unit}"), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(text, total=total)
         yield lambda n=1: bar.advance(task, n)

@@ -59,7 +59,7 @@ def built(kind: str, build: Build, program: Callable[[], Program], parts: tuple[
         write_files(made, folder)
         make(folder, made)
 
-    folder = toolchain.cached(name, fill)
+    folder = toolchain.cached(name, fill, "the kernel for this machine" if kind == "native" else "the kernel for the emulator")
     if not _edited(sources, seen):  # else the text that was compiled need not be the text that was hashed
         _write(manifest, {"name": name, "sources": sources, "stamp": stamp})
     return folder

@@ -20,7 +20,7 @@ WORDS = {
     Status.INVAL: "left a tensor whose shape its size does not hold, or was given a wrong one",
 }
 
-_AROUND = "kernel/guard.py"  # calls stages and layers
+_AROUND = ("kernel/guard.py", "kernel/handler.py")  # call stages, layers and handlers
 
 
 def words_of(status: Status) -> str:
@@ -58,11 +58,15 @@ def blame(
     files: Callable[[int], str], *, elf: faults.Image | None = None, said: str = "",
 ) -> Failure:  # fmt: skip
     """The failure of a job at `stage` and `layer`. `files` names the file of a number, `elf` is the firmware that ran."""
-    if stage >= len(pipeline.steps):
+    step = pipeline.steps[stage] if stage < len(pipeline.steps) else None
+    binding = step.binding if step is not None else pipeline.handler
+    model = step is not None and step.kind == "model"
+    if step is None and binding is None:
         return Failure(pipeline.name, frame, status, stage, None, "its job", words_of(status))
-    step = pipeline.steps[stage]
-    model = step.kind == "model"
-    name = f'model "{step.name}", layer {layer},' if model else f'source "{step.name}"' if step.kind == "part" else f"stage {step.name}"
+    if step is None:
+        name = f"handler {binding.name if binding else ''}"
+    else:
+        name = f'model "{step.name}", layer {layer},' if model else f'source "{step.name}"' if step.kind == "part" else f"stage {step.name}"
     text, file, line = words_of(status), "", 0
     if fault is not None:
         kind = FaultKind(int(fault["kind"]))
@@ -81,13 +85,13 @@ def blame(
             # What a compiler's own routine (memset) did is its caller's.
             if not place.file.endswith(".py") and fault["caller"]:
                 place = elf.place((int(fault["caller"]) & ~1) - 2)
-        if place is not None and step.binding is not None and place.file.endswith(_AROUND):
+        if place is not None and binding is not None and place.file.endswith(_AROUND):
             place = None  # what the stage has left of the stack around it
         if place is not None and (place.file or place.function):
             file, line = place.file, place.line
             text += f", in {place}"
-        elif not line and step.binding is not None:
-            function = step.binding.stage.function
+        elif not line and binding is not None:
+            function = binding.stage.function
             file, line = function.file, function.line
             text += f", in {function.__name__} ({file}:{line})"
     return Failure(pipeline.name, frame, status, stage, layer if model else None, name, text, file, line)

@@ -6,6 +6,7 @@ picture for a minute of sound. Sources without times are fed as fast as their re
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -75,9 +76,9 @@ class RunPlan:
         return {"plan": bytes(out), **files}
 
 
-def plan_run(image: Image, files: dict[str, Path], crop: bool = False) -> RunPlan:
-    """When which source gives what. Raises UserError for files that are not what their sources say, and for jobs that
-    nothing releases."""
+def plan_run(image: Image, files: dict[str, Path], crop: bool = False, span_us: int = 0) -> RunPlan:
+    """When which source gives what, for `span_us` microseconds (0: as long as the longest). Raises UserError for files that
+    are not what their sources say, for jobs that nothing releases, and for a span of sources that have no times."""
     app = image.app
     for job in app.jobs:
         if not job.released:
@@ -85,6 +86,9 @@ def plan_run(image: Image, files: dict[str, Path], crop: bool = False) -> RunPla
     made = [feeding(one, app, files, crop) for one in image.feeds if not isinstance(one.source, Feed)]
     timed = [one for one in made if one.step]
     end = max((one.at(one.chunks - isinstance(one.feed.source, Microphone)) - one.at(0) * (one.rate == 1) for one in timed), default=0)
+    if span_us and not timed and not any(job.every for job in app.jobs):
+        raise UserError(f"{app.name}: no source says when it gives something, and it runs as long as they last; leave --for out, or say every= of a source")
+    end = span_us or end
     for one in made:
         one.pushes = one.chunks
         if one.step:
@@ -111,41 +115,51 @@ def feeding(one: FeedImage, app: App, files: dict[str, Path], crop: bool) -> Fee
 
 def run_by_clock(
     app: App, files: dict[str, Path], *, engine: str = "native", crop: bool = False, checks: bool = False,
-    advance: Callable[[], None] = lambda: None,
+    advance: Callable[[float], Any] = lambda ms: None, span_us: int = 0, stop: Callable[[], bool] = lambda: False,
 ) -> Report:  # fmt: skip
-    """Run an app in virtual time on this machine: steps take none, so every deadline is met."""
+    """Run an app in virtual time on this machine: steps take none, so every deadline is met. For `span_us` microseconds (0: as
+    long as its longest source), or until `stop` says so; `advance` is told of each millisecond."""
     with Runtime(app, engine=engine, profile=True, checks=checks, virtual=True) as runtime:
-        plan = plan_run(runtime.image, files, crop)
+        plan = plan_run(runtime.image, files, crop, span_us)
         live = Live(runtime)
         live.start(plan.end_us)
         pushed = [0] * len(plan.feedings)
         results: dict[int, list[Any]] = {}
+        said: list[str] = []  # the board's console has room for little
 
         def push(i: int) -> None:
             one = plan.feedings[i]
             live.push(one.feed.source.name, one.part(pushed[i]))
             pushed[i] += 1
 
-        going = True
-        while going:
+        going, seen = True, 0
+        while going and not stop():
+            advance((live.now_us - seen) / 1000)
+            seen = live.now_us
             for i, one in enumerate(plan.feedings):
                 while one.step and pushed[i] < one.pushes and one.at(pushed[i]) <= live.now_us:
                     push(i)
             answer = live.step()
+            if runtime.image.handles:
+                said.append(runtime.said())
             for done in live.take():
                 results.setdefault(app.jobs.index(done.job), []).append(done)
-                advance()
+                live.tell(done)
             if answer == Poll.IDLE:
                 idle = [i for i, one in enumerate(plan.feedings) if not one.step and pushed[i] < one.pushes and live.idle(one.feed.number)]
                 for i in idle:
                     push(i)
                 if not idle:
                     going = live.sleep([one.at(pushed[i]) for i, one in enumerate(plan.feedings) if one.step and pushed[i] < one.pushes])
-        report = Report(f"host, {engine}, virtual time", runtime.image, [], TICK_RATE, {})
+        report = Report(f"host, {engine}, virtual time", runtime.image, [], TICK_RATE, {}, "".join([*said, runtime.said()]))
         for j in sorted(results):
             for k, done in enumerate(results[j]):
                 add_result(report, app.jobs[j], k, done, done.failure)
         report.counts = live.counters()
+        report.handled = runtime.handled()
+        report.raised = {name: f"{type(errors[-1]).__name__}: {errors[-1]}" for name, errors in live.errors.items()}
+        report.interrupted = going
+        report.span_us = live.now_us if going else max(plan.end_us, live.now_us)
         return report
 
 
@@ -177,9 +191,14 @@ def read_by_clock(report: Report, built: Firmware, files: dict[str, bytes]) -> N
     for j, job in enumerate(app.jobs):
         data, at, k = files.get(f"out{j}", b""), 0, 0
         while at < len(data):
-            when = lang.unpack(program.ReleaseRecord, data, at)
-            at += lang.sizeof(program.ReleaseRecord)
-            outcome, times, at = read_record(built, elf, job.pipeline.name, job.pipeline.specs, k, data, at)
+            try:
+                when = lang.unpack(program.ReleaseRecord, data, at)
+                at += lang.sizeof(program.ReleaseRecord)
+                outcome, times, at = read_record(built, elf, job.pipeline.name, job.pipeline.specs, k, data, at)
+            except (ValueError, struct.error):
+                if not report.interrupted:
+                    raise
+                break  # in the middle of this one
             failure = outcome if isinstance(outcome, Failure) else None
             arrays = [] if isinstance(outcome, Failure) else outcome
             done = BoardDone(arrays, when["release_us"], when["finish_us"], when["item"], bool(when["missed"]), times)
@@ -194,6 +213,10 @@ def read_by_clock(report: Report, built: Firmware, files: dict[str, bytes]) -> N
         )
     data, at = files.get("counts", b""), 0
     jobs, feeds = {}, {}
+    if report.interrupted and not data:  # what it counted was to come at the end; what it wrote was released
+        seen = [r.pipeline for r in report.results] + [f.pipeline for f in report.failures]
+        report.counts = {"jobs": {job.pipeline.name: {"released": seen.count(job.pipeline.name)} for job in app.jobs}, "sources": {}}
+        return
     for job in app.jobs:
         jobs[job.pipeline.name] = lang.unpack(program.JobCounts, data, at)
         at += lang.sizeof(program.JobCounts)

@@ -23,7 +23,7 @@ from synapticos.errors import KernelError, UserError
 from synapticos.host.blame import Failure, words_of
 from synapticos.host.clock import plan_run, read_by_clock, run_by_clock
 from synapticos.host.firmware import Firmware
-from synapticos.host.record import read_record
+from synapticos.host.record import read_handled, read_record
 from synapticos.host.report import Report, Result
 from synapticos.host.runtime import Runtime
 from synapticos.kernel.status import Status
@@ -31,6 +31,7 @@ from synapticos.kernel.status import Status
 ENGINES = ("native", "checked", "cortex-m")
 Frames = list[list[np.ndarray]]  # of each job
 HOST_TICKS = 1_000_000
+SLICE = 5_000_000  # instructions between two looks for Ctrl-C
 MAX_FILE = 0xFFFFFFFF  # bytes: firmware counts in 32 bits
 
 
@@ -44,17 +45,23 @@ def read_sources(app: App, files: dict[str, Path], crop: bool) -> Frames:
 
 def run_on_host(
     app: App, files: dict[str, Path], *, engine: str = "native", crop: bool = False, checks: bool = False,
-    advance: Callable[[], None] = lambda: None,
+    advance: Callable[[float], Any] = lambda n: None, span_us: int = 0, stop: Callable[[], bool] = lambda: False,
 ) -> Report:  # fmt: skip
-    """Run every job for every frame on this machine; an app whose jobs the kernel begins, by the clock, in virtual time.
-    With `checks` compiled code traps where checked Python would."""
+    """Run every job for every frame on this machine; an app whose jobs the kernel begins, by the clock, in virtual time, for
+    `span_us` microseconds (0: as long as its sources).
+
+    With `checks` compiled code traps where checked Python would. `advance` is told of each frame, or of milliseconds; once
+    `stop` says so, what there is by then is reported.
+    """
     if any(job.released for job in app.jobs):
-        return run_by_clock(app, files, engine=engine, crop=crop, checks=checks, advance=advance)
+        return run_by_clock(app, files, engine=engine, crop=crop, checks=checks, advance=advance, span_us=span_us, stop=stop)
     frames = read_sources(app, files, crop)
     results: list[Result] = []
     times: dict[str, list[dict[str, Any]]] = {}
     failures: list[Failure] = []
+    said: list[str] = []  # the board's console has room for little
     with Runtime(app, engine=engine, profile=True, checks=checks) as runtime:
+        interrupted = False
         for k in range(max(map(len, frames))):
             started = []
             for job, own in zip(app.jobs, frames):
@@ -70,19 +77,28 @@ def run_on_host(
                     continue
                 results.append(Result(name, k, frame, value if isinstance(value, list) else [value]))
                 times.setdefault(name, []).append(running.times or {})
-            advance()
+            said.append(runtime.said())
+            advance(1)
+            interrupted = stop()
+            if interrupted:
+                break
         where = f"host, {engine}{', checks' if checks else ''}"
-        return Report(where, runtime.image, results, HOST_TICKS, times, failures=failures)
+        return Report(where, runtime.image, results, HOST_TICKS, times, "".join(said), failures=failures, handled=runtime.handled(), interrupted=interrupted)
 
 
 def run_on_board(
-    built: Firmware, files: dict[str, Path], *, emulator: str = "own", crop: bool = False, advance: Callable[[], None] = lambda: None
-) -> Report:
-    """Boot firmware in an emulator, `own` or `qemu`, with the frames of its app's sources, and read what it wrote."""
+    built: Firmware, files: dict[str, Path], *, emulator: str = "own", crop: bool = False,
+    advance: Callable[[float], Any] = lambda ms: None, span_us: int = 0, stop: Callable[[], bool] = lambda: False,
+) -> Report:  # fmt: skip
+    """Boot firmware in an emulator, `own` or `qemu`, with the frames of its app's sources, and read what it wrote.
+
+    Jobs that the kernel begins run for `span_us` microseconds (0: as long as the sources). In our own emulator `advance` is
+    told of each millisecond of the board's time, and once `stop` says so, what was written by then is reported.
+    """
     from synapticos.boards import qemu
 
     app = built.app
-    plan = plan_run(built.image, files, crop) if built.image.clocked else None
+    plan = plan_run(built.image, files, crop, span_us) if built.image.clocked else None
     frames = read_sources(app, files, crop) if plan is None else []
     if emulator == "qemu" and built.image.offloads:
         raise UserError(f"--emulator qemu: it has no accelerator, and {app.name} has a model on it; leave --emulator out")
@@ -97,21 +113,31 @@ def run_on_board(
     fed = {f"in{j}": b"".join(np.ascontiguousarray(f).tobytes() for f in own) for j, own in enumerate(frames)}
     if plan is not None:
         fed = plan.files()
+    interrupted = False
     if emulator == "qemu":
         done = qemu.run(built.board, built.elf, files=fed, timeout=600)
     else:
         from synapticos.emulator import Machine  # needs what QEMU does not
 
-        done = Machine(built.elf, built.board, files=fed).run()
-    if done.code != 0:
+        machine, seen = Machine(built.elf, built.board, files=fed), 0
+        done = machine.run(SLICE)
+        while done.code is None and done.reason.startswith("no end after") and not interrupted:
+            advance((machine.now() - seen) / 1_000_000)
+            seen = machine.now()
+            interrupted = stop()
+            done = done if interrupted else machine.run(SLICE)
+    if done.code != 0 and not interrupted:
         raise UserError(f"{app.name} on {built.board.name}: {_why(built, done)}")
     where = f"{built.board.name}, {'QEMU' if emulator == 'qemu' else 'in-process emulator'}"
     report = Report(where, built.image, [], built.board.tick_rate, {}, in_words(built.image, done.text), done.instructions, sizes=built.sizes)
+    report.interrupted = interrupted
     if plan is not None:
         read_by_clock(report, built, done.files)
+        ended = max((r.finish_us for r in report.results), default=0)
+        report.span_us = ended if interrupted else max(plan.end_us, ended)
     else:
-        report.results, report.times, report.failures = _read_results(built, frames, done.files)
-    advance()
+        report.results, report.times, report.failures = _read_results(built, frames, done.files, interrupted)
+    report.handled = read_handled(built, faults.Image(built.elf), done.files.get("handled", b""))
     return report
 
 
@@ -145,7 +171,7 @@ def _why(built: Firmware, done: Any) -> str:
 
 
 def _read_results(
-    built: Firmware, frames: Frames, files: dict[str, bytes]
+    built: Firmware, frames: Frames, files: dict[str, bytes], interrupted: bool = False
 ) -> tuple[list[Result], dict[str, list[dict[str, Any]]], list[Failure]]:
     """What firmware wrote, in the order in which the host runs the same frames."""
     image, elf = built.image, faults.Image(built.elf)
@@ -157,6 +183,8 @@ def _read_results(
         name = job.pipeline.name
         for k, frame in enumerate(frames[j]):
             if at + lang.sizeof(FrameRecord) > len(data):
+                if interrupted:
+                    break
                 raise UserError(f'job of "{name}": the board wrote {k} results for {len(frames[j])} frames')
             outcome, spent, at = read_record(built, elf, name, job.pipeline.specs, k, data, at)
             if isinstance(outcome, Failure):

@@ -42,6 +42,11 @@ class Firmware:
     files: dict[int, str]  # Python files by the numbers that a failed check gives
     shortages: list[str] = field(default_factory=list)  # of its budgets and of the board; only where they were not enforced
 
+    @property
+    def left_out(self) -> list[str]:
+        """What of the app is for the host only and is not in it, a line each."""
+        return left_out(self.app)
+
     def write(self, folder: Path) -> list[Path]:
         """Write ELF, .bin, .hex and the C into `folder`."""
         base, data = firmware.binary(self.elf)
@@ -56,6 +61,16 @@ class Firmware:
             files[f"c/board/{source.parent.name}/{source.name}"] = source.read_bytes()
         write_files(folder, files)
         return [folder / f"{stem}{end}" for end in (".elf", ".bin", ".hex")] + [folder / "c"]
+
+
+def left_out(app: App) -> list[str]:
+    """What of an app no firmware has, a line each: handlers in plain Python."""
+    return [
+        f'on "{pipeline.name}": handler {getattr(callback, "__name__", "of the app")} is plain Python and stays on the host; '
+        "give its parameters types to have it in firmware"
+        for pipeline in app.pipelines.values()
+        for callback in pipeline.callbacks
+    ]
 
 
 def build_firmware(
@@ -128,9 +143,9 @@ def firmware_parameters(image: Image, inputs: int, profile: bool) -> dict[str, i
         "LOG_LEVEL": 0,  # nobody reads it there
         "LOG_RECORDS": 1,
         **LEFT_OUT,
-        "PLAIN_STAGES": int(any(step.kind != "model" for p in image.pipelines for step in p.steps)),
+        "PLAIN_STAGES": int(image.handles or any(step.kind != "model" for p in image.pipelines for step in p.steps)),
         "MODEL_STATE": int(image.persistent != 0),
-        "DEADLINES": int(any(job.deadline != 0 for job in image.jobs)),
+        "DEADLINES": int(image.clocked or image.handles or any(job.deadline != 0 for job in image.jobs)),  # or a job has no release time
         "ACCELERATOR": int(image.offloads),
         "OFFLOAD": int(image.offloads),
         "LATE_POLICIES": int(any(job.late in ("abort", "skip") for job in image.jobs)),
@@ -160,7 +175,7 @@ def link_program(made: Any, main: Any, board: Board, chain: Toolchain, beside: S
             flags = ("-Os", "-g", f"-I{folder}", f"-Wa,-I{folder}", *entry)
             firmware.build(board, units, target, chain=chain, flags=flags, per_file={"layers.c": ("-O2",)})
 
-    return toolchain.cached(f"firmware-{key}.elf", make).read_bytes(), texts
+    return toolchain.cached(f"firmware-{key}.elf", make, f"firmware for {board.name}").read_bytes(), texts
 
 
 def _with_npu() -> str:

@@ -11,6 +11,7 @@ An exception in a callback is that job's error: it is kept, counted, and shown b
 from __future__ import annotations
 
 import struct
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -59,7 +60,7 @@ class Told(NamedTuple):
     size_3: int
 
 
-@dataclass
+@dataclass(repr=False)
 class Done:
     """One job that has ended."""
 
@@ -74,6 +75,24 @@ class Done:
     failure: Failure | None = None  # where and why, if it ended with an error
     times: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def pipeline(self) -> str:
+        """Its name."""
+        return self.job.pipeline.name
+
+    @property
+    def response_us(self) -> int:
+        """From its release to its end."""
+        return self.finish_us - self.release_us
+
+    def __repr__(self) -> str:
+        """`Done(heard, OK, float32 1 x 2, released at 3.750 s, after 4.1 ms)`, and what went wrong."""
+        words = [self.pipeline + (f" box {self.item}" if self.job.cascade is not None else ""), self.status.name]
+        words += [f"{a.dtype if not a.dtype.names else 'score'} {' x '.join(map(str, a.shape)) or 1}" for a in self.arrays]
+        words += [f"released at {self.release_us / 1e6:.3f} s", f"after {self.response_us / 1e3:.1f} ms"]
+        words += ["deadline missed"] if self.missed else []
+        return f"Done({', '.join(words)}{f': {self.failure}' if self.failure is not None else ''})"
+
 
 class Live:
     """The releases of one runtime."""
@@ -83,7 +102,7 @@ class Live:
         if not runtime.image.clocked:
             raise UserError(f"{runtime.app.name}: no job is released by a clock or a source; app.job(pipeline, every= or on=)")
         self.kernel, self.e = runtime.kernel, runtime._engine
-        self.callbacks: dict[str, list[Callable[[Done], Any]]] = {}
+        self.callbacks: dict[str, list[Callable[[Done], Any]]] = {p.name: list(p.callbacks) for p in runtime.app.pipelines.values()}
         self.errors: dict[str, list[Exception]] = {}
         self._feeds = {one.source.name: one for one in runtime.image.feeds}
         self._ended = 0
@@ -214,7 +233,7 @@ class Live:
         else:
             image = self._image_of(job.pipeline)
             done.failure = runtime._blame(image, number, status)
-            words = "its job was ended by its deadline" if status == Status.TIMEDOUT and not told.faulted else str(done.failure)
+            words = f"its deadline ended it before {done.failure.step}" if status == Status.TIMEDOUT and not told.faulted else str(done.failure)
             done.error = KernelError(f'{runtime.app.name}: pipeline "{image.name}": {words}', int(status))
         return done
 
@@ -243,7 +262,7 @@ class Live:
     def on(self, pipeline: str | Pipeline, callback: Callable[[Done], Any]) -> None:
         """Call `callback(done)` for each job of a pipeline that ends."""
         name = self._image_of(pipeline).name
-        self.callbacks.setdefault(name, []).append(callback)
+        self.callbacks[name].append(callback)
 
     def enable(self, pipeline: str | Pipeline, on: bool = True) -> None:
         """Let a pipeline's jobs be released, or not from now on."""
@@ -257,11 +276,15 @@ class Live:
     def deliver(self) -> None:
         """Give what has ended to the callbacks. An error of theirs is their job's, and ends nothing else."""
         for done in self.take():
-            for callback in self.callbacks.get(done.job.pipeline.name, []):
-                try:
-                    callback(done)
-                except Exception as error:
-                    self.errors.setdefault(done.job.pipeline.name, []).append(error)
+            self.tell(done)
+
+    def tell(self, done: Done) -> None:
+        """Give one that has ended to the callbacks of its pipeline."""
+        for callback in self.callbacks[done.pipeline]:
+            try:
+                callback(done)
+            except Exception as error:
+                self.errors.setdefault(done.pipeline, []).append(error)
 
     def run_thread(self) -> None:
         """Poll by the clock in a thread, until the runtime is closed."""
@@ -283,6 +306,8 @@ class Live:
                 runtime._collect()
                 self.deliver()
                 runtime._tell_news()
+                if runtime.image.handles:
+                    sys.stdout.write(runtime.said())
         finally:
             runtime._tell()
 

@@ -200,8 +200,11 @@ def measure(
     costed = _collect(image, timing, done.files.get("steps", b""), meter.pieces(), details, frames, notes, looks, worked)
     code, loops = Code(machine.image, costs), LoopSource(app)
     for job in image.jobs:
-        for step in costed.steps[job.pipeline.name]:
-            if not step.steady:
+        steps, handler = costed.steps[job.pipeline.name], job.pipeline.handler
+        for step in steps:
+            if handler is not None and step is steps[-1] and not step.steady:
+                step.why = f"handler {handler.name} runs in it"  # two functions in one poll, and one detail
+            elif not step.steady:
                 _bound(code, step, roots, _limit(job.pipeline.steps[step.stage]), loops)
     costed.tick, costed.doze = costed_extra
     costed.instructions = done.instructions

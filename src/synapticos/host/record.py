@@ -1,4 +1,4 @@
-"""What firmware writes of a job: its FrameRecord, its outputs or its Fault, the ticks of its stages and layers."""
+"""What firmware writes of a job: its FrameRecord, its outputs or its Fault, the ticks of its stages and layers; and of handlers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from synapticos.app.spec import DTYPES, Spec
 from synapticos.boards import faults
 from synapticos.host.blame import Failure, blame
 from synapticos.host.firmware import Firmware
+from synapticos.host.report import HandlerReport
 from synapticos.kernel.job import Fault
+from synapticos.kernel.pipeline import Handled
 from synapticos.kernel.status import Status
 
 
@@ -42,3 +44,20 @@ def read_record(
     at += 4 * len(ticks)
     times = {"total": record["total"], "stages": ticks[: record["stages"]], "layers": ticks[record["stages"] :], "frame": record["frame"]}
     return arrays if failure is None else failure, times, at
+
+
+def read_handled(built: Firmware, elf: faults.Image, data: bytes) -> dict[str, HandlerReport]:
+    """What became of each pipeline's handler, of those that have one."""
+    out, size = {}, lang.sizeof(Handled)
+    for i, pipeline in enumerate(built.image.pipelines):
+        if pipeline.handler is not None and (i + 1) * size <= len(data):
+            row = lang.unpack(Handled, data, i * size)
+            status = Status(int(row["status"]))
+            fault = row["fault"] if row["errors"] and int(row["fault"]["kind"]) else None
+            failure = None
+            if row["errors"]:
+                failure = blame(
+                    pipeline, 0, status, len(pipeline.steps), 0, fault, lambda n: built.files.get(n, f"file {n}"), elf=elf
+                )
+            out[pipeline.name] = HandlerReport(pipeline.handler.name, row["runs"], row["errors"], failure)
+    return out

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,38 @@ class Step:
     end_us: int
 
 
+@dataclass(frozen=True)
+class HandlerReport:
+    """What became of a pipeline's handler."""
+
+    name: str
+    runs: int
+    errors: int  # of these
+    failure: Failure | None  # the last
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {"handler": self.name, "runs": self.runs, "errors": self.errors, "last": self.failure.to_json() if self.failure else None}
+
+
+@dataclass(frozen=True)
+class JobSummary:
+    """What became of the jobs of one pipeline that the kernel began."""
+
+    job: str
+    released: int
+    done: int  # with a result, or for the readers of a front end
+    missed: int  # their deadline, whatever became of them
+    dropped: int  # never begun: too many waited
+    merged: int  # with another release, which took the newer data
+    starved: int  # never begun: their source had given nothing
+    surplus: int  # boxes beyond those that a cascade looks at
+    failed: int  # ended with an error, other than for their deadline
+    median_us: float | None  # from release to end, of those done; None: there was none, or nobody looked
+    worst_us: int | None
+    deadline_us: int | None
+
+
 @dataclass
 class Report:
     where: str
@@ -59,6 +91,30 @@ class Report:
     sizes: dict[str, int] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)  # where firmware was built to write them down
     counts: dict[str, dict[str, dict[str, int]]] = field(default_factory=dict)  # of jobs that the kernel began, and of sources
+    handled: dict[str, HandlerReport] = field(default_factory=dict)  # of pipelines with a handler in the firmware
+
+    span_us: int = 0  # of jobs that the kernel began: how long it ran
+    interrupted: bool = False  # before its end
+    raised: dict[str, str] = field(default_factory=dict)  # what a handler in plain Python raised last
+
+    @property
+    def summary(self) -> list[JobSummary]:
+        """Of each job that the kernel began."""
+        out = []
+        for job in self.image.jobs if self.counts else ():
+            name = job.pipeline.name
+            counts = self.counts["jobs"].get(name, {})
+            took = sorted(r.finish_us - (r.release_us or 0) for r in self.results if r.pipeline == name and r.arrays)
+            failed = sum(f.pipeline == name for f in self.failures)
+            collected = job.pipeline.ends_in_feed is None
+            out.append(
+                JobSummary(
+                    name, counts.get("released", 0), len(took) if collected else counts.get("started", 0) - failed, counts.get("misses", 0),
+                    counts.get("dropped", 0), counts.get("coalesced", 0), counts.get("starved", 0), counts.get("surplus", 0), failed,
+                    float(np.median(took)) if took else None, took[-1] if took else None, job.deadline or None,
+                )
+            )  # fmt: skip
+        return out
 
     @property
     def unit(self) -> str:
@@ -134,7 +190,9 @@ class Report:
             "digest": self.digest,
             "results": [{"pipeline": r.pipeline, "frame": r.frame, "arrays": r.arrays, **r.when} for r in self.results],
             "failures": [f.to_json() for f in self.failures],
-            **({"counts": self.counts} if self.counts else {}),
+            **({"seconds": self.span_us / 1e6, "interrupted": self.interrupted, "counts": self.counts} if self.counts else {}),
+            **({"jobs": [asdict(one) for one in self.summary]} if self.counts else {}),
+            **({"handlers": {name: one.to_json() for name, one in self.handled.items()}} if self.handled else {}),
             "stages": {name: [{"stage": s, "what": w, "us": t} for s, w, t in rows] for name, rows in self.stages.items()},
             "layers": {
                 name: [{"layer": n, "operator": o, "macs": m, "us": t} for n, o, m, t in rows] for name, rows in self.layers.items()

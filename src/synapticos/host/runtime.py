@@ -31,13 +31,14 @@ import numpy as np
 
 from synapticos import lang
 from synapticos.app import calls
-from synapticos.app.declare import PRIORITIES, App, Pipeline
+from synapticos.app.declare import NORMAL, PRIORITIES, App, JobDecl, Pipeline
 from synapticos.app.image import DTYPE, Image, PipelineImage, compile_app, tensor_fields
 from synapticos.app.sources import Together
 from synapticos.app.spec import DTYPES, Spec
 from synapticos.errors import KernelError, UserError
 from synapticos.host.blame import Failure, blame, words_of
 from synapticos.host.live import Done, Live
+from synapticos.host.report import HandlerReport
 from synapticos.kernel import sched
 from synapticos.kernel import tables as rows
 from synapticos.kernel.job import Fault, JobParams
@@ -49,6 +50,7 @@ WORD, WORDS, SIGNED, LONG = struct.Struct("<I"), struct.Struct("<II"), struct.St
 LONGS = struct.Struct("<QQ")
 
 MAX_DEADLINE = 0xFFFFFFFF  # us: a u32 of the kernel
+FAULT_FIELDS = ("kind", "pc", "caller", "causes", "address", "file", "line")
 SLICE_MS = 20  # how long the kernel runs between two looks for Ctrl-C and time limits
 COPIED = 16384  # bytes up to which inputs and results go through buffers that are there already
 
@@ -57,7 +59,7 @@ COPIED = 16384  # bytes up to which inputs and results go through buffers that a
 class Job:
     """A submitted job. Its result can be asked for as often as one likes."""
 
-    __slots__ = ("_runtime", "_pipeline", "_lane", "_held", "_out", "_status", "_error", "_then", "id", "failure", "times", "__weakref__")
+    __slots__ = ("_runtime", "_pipeline", "_lane", "_held", "_out", "_status", "_error", "_then", "_told", "id", "failure", "times", "__weakref__")
 
     def __init__(self, runtime: Runtime, lane: Lane, held: Any, out: list[np.ndarray] | None, then: Callable[[Job], Any] | None) -> None:
         self._runtime, self._pipeline, self._lane = runtime, lane.pipeline, lane
@@ -67,6 +69,7 @@ class Job:
         self._status: Status | None = None
         self._error: BaseException | None = None
         self._then = then
+        self._told: Done | None = None  # what the app's handlers hear of it
         self.failure: Failure | None = None  # how it failed, if the kernel ended it with an error
         self.times: dict[str, Any] | None = None  # when profiling: ticks in all, by stage, bytes of its frame
 
@@ -112,7 +115,9 @@ class Lane:
         self.params = runtime._params(pipeline.priority, pipeline.deadline)
         self.what = f'{runtime.app.name}: pipeline "{pipeline.name}"'
         self.room = runtime.image.frames[pipeline.priority] >= pipeline.plan
-        self.keep = runtime.profile or any(spec.rows for spec in pipeline.outputs)  # its slot is looked at before it is freed
+        self.callbacks = runtime.app.pipelines[pipeline.name].callbacks
+        # Its slot is looked at before it is freed.
+        self.keep = runtime.profile or bool(self.callbacks) or any(spec.rows for spec in pipeline.outputs)
         sizes = (spec.bytes, *(s.bytes for s in pipeline.outputs))
         self.quick = runtime.engine == "native" and pipeline.together is None and max(sizes) <= COPIED and self.room
         self.free: list[Buffers] = []
@@ -640,14 +645,16 @@ class Runtime:
             if job._status is not None:
                 return
             self._take(job, told, freed)
-        if job._then is not None:
+        if job._then is not None or job._lane.callbacks:
             self._call_then(job)
 
     def _call_then(self, job: Job) -> None:
         """By the thread that took its outcome; others go on meanwhile."""
-        if job._then is not None:
+        if job._then is None and not job._lane.callbacks:
+            return
+        for then, what in [*((callback, job._told) for callback in job._lane.callbacks), *([(job._then, job)] if job._then is not None else [])]:
             try:
-                job._then(job)
+                then(what)
             except Exception as error:
                 job._error = job._error or error
 
@@ -675,6 +682,8 @@ class Runtime:
             held[3][:] = np.frombuffer(bytes(held[2]), np.uint8)
         if lane.keep and not code:
             self._cut(job)
+        if lane.callbacks:
+            job._told = self._done(job, status)
         if not freed:
             self._free(job.id)
         self._jobs.pop(job.id, None)
@@ -682,6 +691,35 @@ class Runtime:
             lane.free.append(held)
         job._held = None
         job._status = status
+
+    def _done(self, job: Job, status: Status) -> Done:
+        """What the app's handlers in plain Python are told of a submitted job, whose slot is still its own."""
+        pipeline = self.app.pipelines[job._pipeline.name]
+        slot = next(one for one in self.kernel.jobs if int(one.id) == job.id)
+        clock, origin = self.kernel.clock, int(self.kernel.releases.origin_us)
+        release, finish = (max(0, int(t) * 1_000_000 // int(clock.rate) - origin) for t in (slot.release, clock.ticks))
+        return Done(
+            pipeline.job or JobDecl(pipeline, NORMAL), status, list(job._out or []) if status == Status.OK else [], release, finish, 0, bool(slot.missed),
+            job._error if isinstance(job._error, Exception) else None, job.failure,
+        )  # fmt: skip
+
+    def said(self) -> str:
+        """What the app's compiled code has printed since the last time."""
+        with self._calls:
+            return "" if self._closed else str(self._engine.board.take_console().decode("utf-8", "replace"))
+
+    def handled(self) -> dict[str, HandlerReport]:
+        """Of each pipeline with a handler in typed Python: how often that ran, and failed."""
+        out = {}
+        for i, pipeline in enumerate(self.image.pipelines):
+            if pipeline.handler is not None and not self._closed:
+                one = self.kernel.pipelines.items[i].handled[0]
+                failure = None
+                if one.errors:
+                    fault = {name: getattr(one.fault, name) for name in FAULT_FIELDS} if one.fault.kind else None
+                    failure = self._failure(pipeline, Status(int(one.status)), len(pipeline.steps), 0, fault)
+                out[pipeline.name] = HandlerReport(pipeline.handler.name, int(one.runs), int(one.errors), failure)
+        return out
 
     def _cut(self, job: Job) -> None:
         """Results of any number of rows are as long as they came out."""
@@ -707,10 +745,14 @@ class Runtime:
         e = self._engine
         stage, layer = e(sched.infer_error_at, self.kernel, number)
         made = e.new(Fault)
-        fault, said = None, ""
+        fault = None
         if e(sched.infer_fault, self.kernel, number, made) == Status.OK:
-            fault = {name: getattr(made, name) for name in ("kind", "pc", "caller", "causes", "address", "file", "line")}
-            said = getattr(e, "said", {}).get((made.file, made.line), "")
+            fault = {name: getattr(made, name) for name in FAULT_FIELDS}
+        return self._failure(pipeline, status, stage, layer, fault)
+
+    def _failure(self, pipeline: PipelineImage, status: Status, stage: int, layer: int, fault: dict[str, Any] | None) -> Failure:
+        e = self._engine
+        said = getattr(e, "said", {}).get((fault["file"], fault["line"]), "") if fault is not None else ""
         core = getattr(e, "core", None)  # of an emulated one
         return blame(pipeline, 0, status, stage, layer, fault, e.file, elf=core and core.image, said=said)
 
