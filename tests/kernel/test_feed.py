@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from kernels import NORMAL, NOTE_DONE, ROOTS, TIMED, World, stub_output
 from synapticos.kernel.kernel import Kernel
 from synapticos.kernel.region import REGION_CONTAINERS, REGION_TABLES, Regions
-from synapticos.kernel.release import Queue
+from synapticos.kernel.release import FeedCounts, Queue
 from synapticos.kernel.status import Status
 from synapticos.kernel.tables import JOB_BY_SOURCE, JOB_DISABLED
 from synapticos.lang import u8
@@ -250,6 +250,14 @@ def test_a_free_slot_wakes_who_sleeps_until_a_release_may_begin(make, how):
     before = w.e.board.wakes
     w(how, *{"infer_reclaim": [0], "infer_set_max_concurrent": [1]}.get(how, [job, w.descriptor(0)][: 1 + (how == "infer_get_result")]))
     assert w.e.board.wakes > before
+
+
+def test_what_became_of_a_source_can_be_asked_for(w):
+    assert w.boot([listener()], [WINDOW]) == Status.OK
+    assert w.push(bytes(48 * 4 + 10)) == Status.NOMEM
+    out = w.e.new(FeedCounts)
+    assert w("source_counts", 0, out) == Status.OK and (out.entries, out.lost, out.gaps) == (3, 58, 1)
+    assert w("source_counts", 1, out) == Status.NOENT and w("source_counts", 0, None) == Status.INVAL and out.lost == 58
 
 
 def test_two_pushes_at_once_are_refused(w):

@@ -4,11 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kernels import NORMAL, NOTE_DONE, PASS, ROOTS, TIMED, World
+from synapticos.engine import Build
+from synapticos.engine.words import program_files
+from synapticos.kernel.api import EXPORTS
 from synapticos.kernel.job import NEVER
 from synapticos.kernel.kernel import Kernel
-from synapticos.kernel.release import Queue
+from synapticos.kernel.release import FeedCounts, JobCounts, Queue
 from synapticos.kernel.sched import Poll
 from synapticos.kernel.status import Status
+from synapticos.lang import layout
 
 OLDEST, NEWEST, COALESCE = Queue.OLDEST, Queue.NEWEST, Queue.COALESCE
 NONE = int(NEVER)
@@ -238,3 +242,32 @@ def test_every_release_is_counted_once_and_is_where_a_loop_would_have_put_it(eng
             queue = [r.queue[(r.first + i) % 4].release_us - w.origin for i in range(r.waiting)]
             assert queue == waiting and w.due() == next_us
             assert bytes(w.kernel)[:upto] == bytes(each[0].kernel)[:upto]
+
+
+def test_what_became_of_releases_can_be_asked_for(w):
+    w.released(dict(period_us=100, policy=NEWEST, depth=2), dict(period_us=1000, deadline_us=5))
+    w.at(990)
+    w("kernel_poll")
+    w.at(1020)
+    w.run()
+    out = w.e.new(JobCounts)
+    for number in (0, 1):
+        assert w("job_counts", number, out) == Status.OK
+        release = w.kernel.releases.items[number]
+        assert all(getattr(out, name) == getattr(release, name) for name, _, _ in layout(JobCounts) if name != "misses")
+        assert out.released == out.started + out.dropped + out.coalesced + out.starved + out.waiting > 0
+        assert out.misses == w.kernel.pipelines.items[release.pipeline].misses == number * 2
+    before = bytes(out)
+    assert w("job_counts", 2, out) == Status.NOENT and w("job_counts", 0, None) == Status.INVAL and bytes(out) == before
+    assert w("source_counts", 0, w.e.new(FeedCounts)) == Status.NOENT  # this build keeps nothing
+
+
+def test_a_program_in_c_can_ask():
+    """By the header that is generated with it."""
+    build = Build([EXPORTS[name] for name in ("syn_job_counts", "syn_source_counts")], tables=TIMED["tables"], RELEASES=3, FEEDS=2)
+    header = program_files(build.program(), build.roots).files["program.h"].decode()
+    assert "Status job_counts(Kernel *kernel, uint32_t number, JobCounts *out);" in header
+    assert "Status source_counts(Kernel *kernel, uint32_t source, FeedCounts *out);" in header
+    for kind in (JobCounts, FeedCounts):
+        for name, _, _ in layout(kind):
+            assert f"uint32_t {name};" in header

@@ -19,10 +19,20 @@ from synapticos.app.program import (
 from synapticos.kernel import hal
 from synapticos.kernel.capacity import FEEDS, MAX_JOBS, RELEASES
 from synapticos.kernel.divide import divide
-from synapticos.kernel.due import due_ticks, ended_job, kernel_rest, releases_start, rest_until, since_start
+from synapticos.kernel.due import (
+    due_ticks,
+    ended_job,
+    job_counts,
+    kernel_rest,
+    releases_start,
+    rest_until,
+    since_start,
+    source_counts,
+)
 from synapticos.kernel.feed import source_push_at
 from synapticos.kernel.job import NEVER
 from synapticos.kernel.kernel import Kernel
+from synapticos.kernel.release import FeedCounts, JobCounts
 from synapticos.kernel.sched import Poll, find_slot, infer_detach, kernel_poll_at, outcome
 from synapticos.kernel.status import Status
 from synapticos.lang import (
@@ -79,26 +89,6 @@ class ReleaseRecord:
     finish_us: u64
     item: u32  # which box of a cascade
     missed: u32  # 1: after its deadline
-
-
-@struct
-class JobCounts:
-    released: u32
-    started: u32
-    dropped: u32
-    coalesced: u32
-    starved: u32
-    late: u32
-    surplus: u32
-    misses: u32
-    delay_us: u32
-
-
-@struct
-class FeedCounts:
-    entries: u32
-    lost: u32  # bytes
-    gaps: u32
 
 
 @struct
@@ -278,25 +268,13 @@ def write_counts(kernel: Kernel, run: Run) -> bool:
     name_of(name, COUNTS_NAME, 6)
     at: u32 = 0
     for i in range(RELEASES):
-        release = kernel.releases.items[i]
-        jobs.released = release.released
-        jobs.started = release.started
-        jobs.dropped = release.dropped
-        jobs.coalesced = release.coalesced
-        jobs.starved = release.starved
-        jobs.late = release.late
-        jobs.surplus = release.surplus
-        jobs.misses = kernel.pipelines.items[release.pipeline].misses
-        jobs.delay_us = release.delay_us
+        ignore(job_counts(kernel, i, jobs))
         good = put(name, at, view(u8, jobs), JOB_COUNTS_BYTES)
         if not good:
             return False
         at += JOB_COUNTS_BYTES
     for i in range(FEEDS):
-        feed = kernel.releases.feeds[i]
-        feeds.entries = feed.entries
-        feeds.lost = feed.lost
-        feeds.gaps = feed.gaps
+        ignore(source_counts(kernel, i, feeds))
         good = put(name, at, view(u8, feeds), FEED_COUNTS_BYTES)
         if not good:
             return False

@@ -59,7 +59,7 @@ HOST_ROOTS: list[Any] = [
 
 
 CLOCK_ROOTS: list[Any] = [
-    *(due.releases_start, due.kernel_due, calls.take_turn, calls.ended_take, due.job_enable),
+    *(due.releases_start, due.kernel_due, calls.take_turn, calls.ended_take, due.job_enable, due.job_counts, due.source_counts),
     feed.source_push,
 ]
 

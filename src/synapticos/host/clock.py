@@ -28,6 +28,7 @@ from synapticos.host.live import Live
 from synapticos.host.record import read_record
 from synapticos.host.report import Report, Result, Step
 from synapticos.host.runtime import Runtime
+from synapticos.kernel.release import FeedCounts, JobCounts
 from synapticos.kernel.sched import Poll
 from synapticos.kernel.status import Status
 
@@ -218,11 +219,11 @@ def read_by_clock(report: Report, built: Firmware, files: dict[str, bytes]) -> N
         report.counts = {"jobs": {job.pipeline.name: {"released": seen.count(job.pipeline.name)} for job in app.jobs}, "sources": {}}
         return
     for job in app.jobs:
-        jobs[job.pipeline.name] = lang.unpack(program.JobCounts, data, at)
-        at += lang.sizeof(program.JobCounts)
+        jobs[job.pipeline.name] = lang.unpack(JobCounts, data, at)
+        at += lang.sizeof(JobCounts)
     for one in report.image.feeds:
-        feeds[one.source.name] = lang.unpack(program.FeedCounts, data, at)
-        at += lang.sizeof(program.FeedCounts)
+        feeds[one.source.name] = lang.unpack(FeedCounts, data, at)
+        at += lang.sizeof(FeedCounts)
     report.counts = {"jobs": jobs, "sources": feeds}
 
 

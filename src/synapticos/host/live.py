@@ -27,6 +27,7 @@ from synapticos.app.spec import DTYPES
 from synapticos.errors import KernelError, UserError
 from synapticos.host.blame import Failure
 from synapticos.kernel import due, feed, sched
+from synapticos.kernel.release import FeedCounts, JobCounts
 from synapticos.kernel.sched import Poll
 from synapticos.kernel.status import Status
 
@@ -34,8 +35,7 @@ if TYPE_CHECKING:
     from synapticos.host.runtime import Runtime
 
 NEVER = (1 << 64) - 1
-JOB_COUNTS = ("released", "started", "dropped", "coalesced", "starved", "late", "surplus", "delay_us")
-FEED_COUNTS = ("entries", "lost", "gaps")
+JOB_COUNTS, FEED_COUNTS = ([name for name, _, _ in lang.layout(kind)] for kind in (JobCounts, FeedCounts))
 
 ENDED = struct.Struct("<QQIIIi4B4x4I")  # calls.Ended
 assert ENDED.size == lang.sizeof(calls.Ended)
@@ -245,16 +245,15 @@ class Live:
         if self._counts:
             return self._counts  # the kernel's memory is given back
         jobs, sources = {}, {}
-        for i, job in enumerate(self.runtime.image.jobs):
-            release = self.kernel.releases.items[i]
-            number = self._image_of(job.pipeline).number
-            jobs[job.pipeline.name] = {name: int(getattr(release, name)) for name in JOB_COUNTS} | {
-                "misses": int(self.kernel.pipelines.items[number].misses),
-                "callback_errors": len(self.errors.get(job.pipeline.name, [])),
-            }
-        for name, one in self._feeds.items():
-            kept = self.kernel.releases.feeds[one.number]
-            sources[name] = {field: int(getattr(kept, field)) for field in FEED_COUNTS}
+        with self.runtime._calls:
+            of_job, of_source = self.e.new(JobCounts), self.e.new(FeedCounts)
+            for i, job in enumerate(self.runtime.image.jobs):
+                self.e(due.job_counts, self.kernel, i, of_job)
+                raised = {"callback_errors": len(self.errors.get(job.pipeline.name, []))}
+                jobs[job.pipeline.name] = {name: int(getattr(of_job, name)) for name in JOB_COUNTS} | raised
+            for name, one in self._feeds.items():
+                self.e(due.source_counts, self.kernel, one.number, of_source)
+                sources[name] = {field: int(getattr(of_source, field)) for field in FEED_COUNTS}
         return {"jobs": jobs, "sources": sources}
 
     # A thread of its own

@@ -116,6 +116,8 @@ EXPORTS = {
     "syn_due": due.kernel_due,
     "syn_rest": due.kernel_rest,
     "syn_job_enable": due.job_enable,
+    "syn_job_counts": due.job_counts,
+    "syn_source_counts": due.source_counts,
     "syn_source_push": feed.source_push,
     "syn_source_push_at": feed.source_push_at,
     "syn_stage_take": sched.stage_take,

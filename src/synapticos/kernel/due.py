@@ -18,7 +18,7 @@ from synapticos.kernel.offload import npu_due
 from synapticos.kernel.pipeline import PipelineState
 from synapticos.kernel.queue import add_release, drop_entry, drop_first
 from synapticos.kernel.region import REGION_ARENA
-from synapticos.kernel.release import BOX_BYTES, BOX_STRIDE, Queue, Release
+from synapticos.kernel.release import BOX_BYTES, BOX_STRIDE, FeedCounts, JobCounts, Queue, Release
 from synapticos.kernel.status import Status
 from synapticos.kernel.submit import infer_post
 from synapticos.kernel.tensor import STAGE_INPUTS, DType, Tensor
@@ -158,6 +158,52 @@ def job_enable(kernel: Kernel, number: u32, on: bool) -> Status:
     releases.stirred = releases.stirred | bit(number)
     hal.critical_exit(kernel.board, state)
     hal.wake(kernel.board)
+    return Status.OK
+
+
+@fn
+def job_counts(kernel: Kernel, number: u32, out: JobCounts | None) -> Status:
+    """What became of the releases of release `number`; from anywhere. Beside a poll of another thread or in an interrupt each
+    count is right, and a release may be between two of them.
+
+    Returns OK; INVAL for None; NOENT for an unknown one, and `out` has not changed.
+    """
+    if out is None:
+        return Status.INVAL
+    if RELEASES == 0:
+        return Status.NOENT
+    if number >= kernel.releases.count:
+        return Status.NOENT
+    release = kernel.releases.items[number]
+    out.released = release.released
+    out.started = release.started
+    out.dropped = release.dropped
+    out.coalesced = release.coalesced
+    out.starved = release.starved
+    out.late = release.late
+    out.surplus = release.surplus
+    out.misses = kernel.pipelines.items[release.pipeline].misses
+    out.delay_us = release.delay_us
+    out.waiting = u32(release.waiting)
+    return Status.OK
+
+
+@fn
+def source_counts(kernel: Kernel, source: u32, out: FeedCounts | None) -> Status:
+    """What became of what a source gave; as `job_counts`.
+
+    Returns OK; INVAL for None; NOENT for an unknown one, or one that keeps nothing, and `out` has not changed.
+    """
+    if out is None:
+        return Status.INVAL
+    if FEEDS == 0:
+        return Status.NOENT
+    if source >= kernel.releases.feed_count:
+        return Status.NOENT
+    feed = kernel.releases.feeds[source]
+    out.entries = feed.entries
+    out.lost = feed.lost
+    out.gaps = feed.gaps
     return Status.OK
 
 

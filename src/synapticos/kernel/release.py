@@ -78,6 +78,31 @@ class Release:
 
 
 @struct
+class JobCounts:
+    """What became of the releases of a job since boot; all wrap but `delay_us` and `surplus`."""
+
+    released: u32  # = started + dropped + coalesced + starved + waiting
+    started: u32
+    dropped: u32
+    coalesced: u32
+    starved: u32
+    late: u32
+    surplus: u32
+    misses: u32  # deadlines, of all jobs of its pipeline
+    delay_us: u32
+    waiting: u32
+
+
+@struct
+class FeedCounts:
+    """What became of what a source gave since boot."""
+
+    entries: u32
+    lost: u32  # bytes; stays at its largest
+    gaps: u32
+
+
+@struct
 class Feed:
     at: u32  # of its entries in the arena; a multiple of 16
     stride: u32  # from one entry to the next, bytes
