@@ -260,3 +260,72 @@ def test_files_that_do_not_match_are_refused(network, tmp_path):
     files["heat"].write_bytes(bytes(8))
     with pytest.raises(UserError, match='takes a frame of each source at a time, and their files have "picture" 3, "heat" 2'):
         run_on_host(app, files)
+
+
+def timed(network, tmp_path, parts, **job):
+    """A picture each 10 ms, four numbers each 4 ms, from 0 on; released by one of them or by a clock."""
+    app = syn.App("timed")
+    m = app.model(network)
+    picture = app.frames("picture", (1, 3, 5, 1), "int8", file=tmp_path / "picture.raw", every=10 * syn.ms)
+    heat = app.frames("heat", (4,), "float32" if parts else "int8", file=tmp_path / "heat.raw", every=4 * syn.ms)
+    rng = np.random.default_rng(3)
+    pictures, heats = (rng.integers(-128, 128, (n, 15)).astype(np.int8) for n in (4, 10))
+    heats = heats[:, :4]
+    (tmp_path / "picture.raw").write_bytes(pictures.tobytes())
+    (tmp_path / "heat.raw").write_bytes(((heats.astype(np.float32) - ZERO) * np.float32(SCALE)).tobytes() if parts else heats.tobytes())
+    pipeline = app.pipeline("judge", heat, picture)
+    if parts:
+        pipeline.of(heat).quantize(m["heat"])
+    job = {name: {"picture": picture, "heat": heat}.get(value, value) for name, value in job.items()}
+    app.job(pipeline.model(m), **job)
+    return app, pictures, heats
+
+
+@pytest.mark.parametrize("parts", [False, True])
+@pytest.mark.parametrize(
+    "job, times",
+    [
+        ({"on": "picture"}, [0, 10, 20, 30]),
+        ({"on": "heat", "depth": 2}, list(range(0, 40, 4))),
+        ({"every": 8 * syn.ms, "phase": 1 * syn.ms}, [1, 9, 17, 25, 33]),
+    ],
+)
+def test_a_clock_or_one_of_its_sources_releases_a_job_of_several(network, tmp_path, parts, job, times):
+    """What releases it gives the next entry, the others their newest; the same bytes everywhere."""
+    app, pictures, heats = timed(network, tmp_path, parts, **job)
+    ways = [lambda: run_on_host(app, {}), lambda: run_on_host(app, {}, engine="checked"), lambda: run_on_board(build_firmware(app, "mps2-an521"), {})]
+    for run in ways if parts or "every" in job else ways[1:2]:
+        report = run()
+        assert [r.release_us for r in report.results] == [1000 * t for t in times] and not report.failures
+        want = [np.concatenate([pictures[t // 10], heats[t // 4]]).tolist() for t in times]
+        assert [r.arrays[0].reshape(-1).tolist() for r in report.results] == want
+        counts = report.counts["jobs"]["judge"]
+        assert (counts["released"], counts["started"], counts["starved"], counts["dropped"]) == (len(times), len(times), 0, 0)
+
+
+def test_a_release_that_lacks_a_source_has_starved(network, tmp_path):
+    app, pictures, heats = timed(network, tmp_path, True, every=2 * syn.ms)
+    app.sources["picture"].every, app.sources["heat"].every = 10 * syn.ms, 4 * syn.ms
+    with syn.Runtime(app, virtual=True) as rt:
+        live = rt.live
+        live.start()
+        for now in range(0, 8, 2):
+            if now == 4:
+                rt.push("picture", pictures[0])
+            if now == 2:
+                rt.push("heat", ((heats[1].astype(np.float32) - ZERO) * np.float32(SCALE)))
+            while rt.poll():
+                pass
+            live.sleep([])
+        (first, *rest) = live.take()
+        assert first.release_us == 4000 and first.arrays[0].reshape(-1).tolist() == [*pictures[0], *heats[1]]
+        counts = rt.counters()["jobs"]["judge"]
+        assert counts["starved"] == 2 and counts["released"] == 4 and len(rest) == 1
+
+
+def test_a_source_that_is_not_read_releases_nothing(network, tmp_path):
+    app = syn.App("other")
+    m = app.model(network)
+    picture, heat, third = app.frames("picture", (1, 3, 5, 1)), app.frames("heat", (4,)), app.frames("third", (4,))
+    with pytest.raises(UserError, match='released by the source that it reads, "picture" or "heat"'):
+        app.job(app.pipeline("judge", picture, heat).model(m), on=third)

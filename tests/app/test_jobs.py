@@ -64,6 +64,13 @@ def test_a_second_job_is_refused(app):
         app.job(app.p, on=app.x)
 
 
+def test_one_pipeline_has_one_job(app):
+    """Two would give each result twice."""
+    app.job(app.p)
+    with pytest.raises(UserError, match='job of "p": has a job already; give one pipeline one job, and for another a pipeline of its own'):
+        app.job(app.p)
+
+
 def test_an_app_without_triggers_is_as_before(app):
     job = app.job(app.p, deadline=5)
     image = compile_app(app)

@@ -29,6 +29,7 @@ class PipelineOf:
     source: int = 0  # + 1
     feed: int = 0  # + 1
     handler: StageOf | None = None
+    joins: list[int] = field(default_factory=list)  # sources of its job, if there are several
 
 
 def app_stage(number: int, capacity: int, binds=()) -> StageOf:
@@ -64,7 +65,8 @@ def tables(models: list[tuple[bytes, int]], pipelines: list[PipelineOf], result_
             configs += s.config.ljust(-(-len(s.config) // 4) * 4, b"\0")
             binds += s.binds
         if p.job is not None:
-            job_rows.append(pack(JobRow, pipeline=i, **p.job))
+            job_rows.append(pack(JobRow, pipeline=i, **{"join": len(binds) + 1 if p.joins else 0, **p.job}))
+            binds += [len(p.joins), *p.joins] if p.joins else []
     at = sizeof(AppHeader)
     layout = {}
     sections = [("jobs", b"".join(job_rows)), ("models", b"".join(rows)), ("pipelines", b"".join(pipeline_rows)), ("stages", b"\0" * sizeof(StageRow) * len(stage_rows)), ("binds", b"".join(b.to_bytes(2, "little") for b in binds)), ("sources", b"".join(pack(SourceRow, **s) for s in sources or []))]

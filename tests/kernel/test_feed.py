@@ -310,3 +310,79 @@ def test_a_disabled_job_gets_nothing(w):
     w.push(bytes(48))
     w.run()
     assert w.counts() == (1, 1, 0, 0)
+
+
+# Jobs of several sources
+
+
+SMALL = dict(bytes=20, hop=20, ndim=1, shape=[20, 0, 0, 0], dtype=0, keep=2)
+LARGE = dict(bytes=16, hop=16, ndim=1, shape=[16, 0, 0, 0], dtype=0, keep=2)
+
+
+@pytest.fixture
+def joined(make):
+    return Fed(make(*ROOTS, **TIMED | {"JOINS": 2}))
+
+
+def pair(joins=(0, 1), **job) -> PipelineOf:
+    """A job of two sources, 48 bytes: 20, 12 that are nobody's, 16."""
+    return PipelineOf([model(0)], result=16, sink=NOTE_DONE, job={**ON, **job}, source=2 if job.get("flags", 1) else 0, joins=list(joins))
+
+
+def test_one_source_releases_and_the_other_gives_its_newest(joined):
+    w = joined
+    assert w.boot([pair()], [SMALL, LARGE]) == Status.OK
+    release = w.kernel.releases.items[0]
+    release.collect = True
+    w.push(b"b" * 16, 1)
+    assert w.run() == [] and (release.released, release.starved) == (1, 1)
+    for k in range(3):
+        w.push(bytes([2 * k]) * 20)
+        w.push(bytes([2 * k + 1]) * 20)
+        assert w.run() == []  # nobody asked for them alone
+        w.push(bytes([100 + k]) * 16, 1)
+        w.run()
+        assert w.results() == stub_output(bytes([2 * k + 1]) * 20 + bytes(12) + bytes([100 + k]) * 16)
+    assert w.counts()[:2] == (4, 3) and sum(w.users(0)) == 1 and sum(w.users(1)) == 0
+
+
+def test_what_comes_together_is_read_together_and_waits_as_it_was(joined):
+    """Also while a job runs: what waits is a copy, and newer entries do not change it."""
+    w = joined
+    assert w.boot([pair(depth=2)], [SMALL, LARGE]) == Status.OK
+    w.kernel.releases.items[0].collect = True
+    w.kernel.hold = True
+    for k in range(3):
+        w.push(bytes([10 + k]) * 16, 1)
+        w.push(bytes([k]) * 20)
+        w("kernel_poll")
+    w.kernel.hold = False
+    for k in range(3):
+        while w.kernel.stats.done == k:
+            w("kernel_poll")
+        assert w.results() == stub_output(bytes([k]) * 20 + bytes(12) + bytes([10 + k]) * 16)
+    assert w.counts() == (3, 3, 0, 0)
+
+
+def test_a_clock_takes_the_newest_of_both(joined):
+    w = joined
+    assert w.boot([pair(flags=0, period_us=100, policy=int(Queue.COALESCE))], [SMALL, LARGE]) == Status.OK
+    w.kernel.releases.items[0].collect = True
+    w.e.board.now = origin = w.kernel.releases.origin_us
+    w.run()
+    assert w.kernel.releases.items[0].starved == 1
+    for k in range(1, 4):
+        w.push(bytes([k]) * 20)
+        w.push(bytes([50 + k]) * 16, 1)
+        w.e.board.now = origin + 100 * k
+        w.run()
+        assert w.results() == stub_output(bytes([k]) * 20 + bytes(12) + bytes([50 + k]) * 16)
+
+
+@pytest.mark.parametrize("change", [dict(joins=[0, 1, 0]), dict(joins=[1, 2]), dict(joins=[0]), dict(join=9), dict(join=3)])
+def test_a_damaged_join_is_refused(joined, change):
+    assert joined.boot([pair(**change)], [SMALL, LARGE]) == Status.INVAL
+
+
+def test_a_build_without_joins_refuses_them(w):
+    assert w.boot([pair()], [SMALL, LARGE]) == Status.INVAL

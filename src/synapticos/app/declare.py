@@ -24,6 +24,7 @@ PRIORITIES = {REALTIME: "REALTIME", NORMAL: "NORMAL", BEST_EFFORT: "BEST_EFFORT"
 LATE = {"finish": 0, "abort": 1, "skip": 2}
 QUEUE = {"oldest": 0, "newest": 1, "coalesce": 2}
 MAX_DEPTH = 64  # releases of one job that may wait
+MAX_JOINED = 8  # sources of one job that the kernel begins, as `kernel/capacity` has it
 MAX_BOXES = 16  # of one frame that a cascade looks at
 us, ms, seconds = 1, 1_000, 1_000_000  # times are whole microseconds: 30 * ms
 MAX_STAGES = 8
@@ -575,7 +576,9 @@ class App:
         watchdog: int | None = None,
     ) -> JobDecl:
         """Run `pipeline` `every` so many microseconds (from `phase` on, each up to `jitter` late), or `on` each thing that its
-        source gives; a microphone's and a front end's need not say so. Without either, jobs are submitted.
+        source gives; a microphone's and a front end's need not say so. Without either, jobs are submitted. A pipeline of
+        several sources is released by a clock or by one of them: what that gives next goes with the newest of the others, and
+        before each has given something a release has starved, which is counted.
 
         `deadline` counts from the release; `late` says what becomes of a job that misses it: it may `finish`, is ended
         (`abort`), or not begun (`skip`). While a job runs, `depth` releases may wait; of more, the `oldest` or the `newest` is
@@ -597,10 +600,11 @@ class App:
             on = own
         if on is not None and every:
             raise UserError(f"{where}: every= and on=: one thing releases a job; leave one of them out")
-        if on is not None and on is not own:
-            raise UserError(f'{where}: on={getattr(on, "name", on)!r}: a pipeline is released by the source that it reads, "{own.name}"')
-        if (on is not None or every) and isinstance(own, sources.Together):
-            raise UserError(f"{where}: reads several sources, of which none alone has all that a job needs: submit its jobs")
+        if on is not None and on not in own.members:
+            there = " or ".join(f'"{s.name}"' for s in own.members)
+            raise UserError(f'{where}: on={getattr(on, "name", on)!r}: a pipeline is released by the source that it reads, {there}')
+        if (on is not None or every) and len(own.members) > MAX_JOINED:
+            raise UserError(f"{where}: reads {len(own.members)} sources; a job that a clock or a source releases reads at most {MAX_JOINED}: submit its jobs")
         if every and phase >= every or phase and not every:
             raise UserError(f"{where}: phase is less than every, the time between two releases")
         if jitter and not (every or on):
@@ -687,8 +691,8 @@ class App:
                 reader = next(j for j in self.jobs if isinstance(j.pipeline.source, sources.Feed) and j.priority == before.priority)
                 raise UserError(f'{where}: "{reader.pipeline.name}" waits for it and is more urgent; give it that priority')
         else:
-            if before is not None and (before.released or job.released):
-                raise UserError(f"{where}: has a job already; give one pipeline one job")
+            if before is not None:
+                raise UserError(f"{where}: has a job already; give one pipeline one job, and for another a pipeline of its own")
             if len(self.jobs) == MAX_JOBS:
                 raise UserError(f"{where}: more than {MAX_JOBS} jobs; give one pipeline one job")
             self.jobs.append(job)

@@ -133,7 +133,13 @@ class Image:
         """What lies in the arena below the frames: persistent bytes, entries, states, boxes, results."""
         entries = sum(feed.bytes for feed in self.feeds)
         boxes = sum(BOX_STRIDE * (self.waiting + 1) for job in self.jobs if job.cascade is not None)
-        return _up(self.persistent) + entries + self.states + boxes + self.result_bytes * self.slots
+        joined = sum(_up(together.spec.bytes) * (self.waiting + 1) for together in self.joined)
+        return _up(self.persistent) + entries + self.states + boxes + joined + self.result_bytes * self.slots
+
+    @property
+    def joined(self) -> list[Together]:
+        """The sources of each job that the kernel begins, of those that read several."""
+        return [job.pipeline.source for job in self.jobs if job.released and isinstance(job.pipeline.source, Together)]
 
     @property
     def arena_bytes(self) -> int:
@@ -194,6 +200,7 @@ class Image:
             "FEEDS": len(self.feeds),
             "FEED_ENTRIES": max((feed.keep for feed in self.feeds), default=1),
             "MAX_WAITING": self.waiting,
+            "JOINS": max((len(together.sources) for together in self.joined), default=0),
             "OFFLOAD": int(self.offloads),
         }
 
@@ -333,7 +340,7 @@ class _Writer:
         job = pipeline.job
         row = {"first_stage": first, "stages": len(pipeline.steps), "source": 0, "sink": 0, "result": result, "feed": self.feed(into)}
         if job is not None and job.released:
-            row["source"] = self.feed(pipeline.source)
+            row["source"] = self.feed(job.on or pipeline.source)  # of several the one that releases it, or none
         handler = pipeline.handler
         if handler is not None:
             row |= {"sink": HANDLE_RESULT, "handlers": 1}
@@ -425,7 +432,7 @@ class _Writer:
             size = len(model.compiled.container)
             models.append({"container_at": container_at, "container_bytes": size, "backend": BACKEND_SIM if model.on == "npu" else BACKEND_CPU})
             container_at += _up(size)
-        jobs = [
+        jobs: list[dict[str, Any]] = [
             {
                 "pipeline": list(app.pipelines.values()).index(job.pipeline),
                 "priority": job.priority,
@@ -442,6 +449,11 @@ class _Writer:
             }
             for job in app.jobs
         ]
+        for job, job_row in zip(app.jobs, jobs, strict=True):
+            if job.released and isinstance(job.pipeline.source, Together):
+                sources = job.pipeline.source.sources
+                self.binds += [len(sources), *(self.feed(source) - 1 for source in sources)]
+                job_row["join"] = len(self.binds) - len(sources)
         at = lang.sizeof(rows.AppHeader)
         places: dict[str, int] = {}
         sections: list[bytes] = []
@@ -529,15 +541,17 @@ def fed_sources(app: App) -> list[FeedImage]:
 
     Where the app does not say how many entries one keeps, they are as many as can be in use at once: one that is filled
     (two, if entries overlap), for each job that it releases one that is read and those that wait, and for each by the clock
-    one that is read, beside the newest."""
+    one that is read, beside the newest. Jobs of several sources read copies: of the one that releases them an entry waits for poll."""
     found: list[FeedImage] = []
     for source in app.sources.values():
         jobs = [job for job in app.jobs if job.released and job.pipeline.source is source]
-        if not jobs and not isinstance(source, Feed):
+        joined = [job for job in app.jobs if job.released and job.pipeline.source is not source and source in job.pipeline.source.members]
+        if not jobs and not joined and not isinstance(source, Feed):
             continue
         keep = source.keep
         if keep is None:
-            keep = 1 + (source.hop_bytes < source.spec.bytes) + any(job.every for job in jobs)
+            keep = 1 + (source.hop_bytes < source.spec.bytes) + (any(job.every for job in jobs) or any(job.on is not source for job in joined))
+            keep += any(job.on is source for job in joined)
             keep += sum(1 if job.every else job.depth + 1 for job in jobs if job.cascade is None)
             keep += sum(min(job.depth, 2) for job in jobs if job.cascade is not None)
         if keep > MAX_ENTRIES:

@@ -30,6 +30,11 @@ class Source:
     keep: int | None = field(default=None, kw_only=True)  # frames that wait or are read; None: as many as its jobs may hold
 
     @property
+    def members(self) -> tuple["Source", ...]:
+        """What gives its frames: itself, or several."""
+        return (self,)
+
+    @property
     def hop_bytes(self) -> int:
         """Bytes from the beginning of one frame to that of the next in what the source gives."""
         return self.spec.bytes
@@ -150,6 +155,10 @@ class Together(Source):
     def of(name: str, sources: tuple[Source, ...]) -> "Together":
         size = _places(sources)[-1]
         return Together(name, Spec(name, (size,), "uint8"), None, sources=sources)
+
+    @property
+    def members(self) -> tuple[Source, ...]:
+        return self.sources
 
     @property
     def places(self) -> dict[str, int]:

@@ -104,7 +104,7 @@ def feeding(one: FeedImage, app: App, files: dict[str, Path], crop: bool) -> Fee
     if isinstance(source, Microphone):
         made = Feeding(one, data, source.hop_bytes, source.hop * US, source.hop * US, source.rate)
     else:
-        job = next((job for job in app.jobs if job.every and job.pipeline.source is source), None)
+        job = next((job for job in app.jobs if job.every and source in job.pipeline.source.members), None)
         every = source.every or (job.every if job else 0)
         made = Feeding(one, data, source.spec.bytes, job.phase if job and not source.every else 0, every, 1)
     if made.chunks == 0:

@@ -206,7 +206,7 @@ def streams(image: Image, tasks: TaskSet, rates: Sequence[Rate]) -> list[Stream]
         every = rate.every_us * US if rate else _period_ns(source)
         if every == 0:
             # Read by the clock, and nobody says how often it gives something: as often as it is read.
-            every = Fraction(min((job.every * US for job in app.jobs if job.every and job.pipeline.source is source), default=0))
+            every = Fraction(min((job.every * US for job in app.jobs if job.every and source in job.pipeline.source.members), default=0))
         if every == 0:
             raise UserError(f'source "{source.name}": nobody says how often it gives something; say every= in the app, or --rate {source.name}=MICROSECONDS')
         out.append(Stream(source.name, sim.Comes.PUSH, every, 0, (rate.jitter_us if rate else jitter) * US, feed.number, source.hop_bytes))

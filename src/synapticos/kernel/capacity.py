@@ -38,3 +38,4 @@ RELEASES = param(u32, 0, max=32)  # jobs that begin by the clock or by what arri
 FEEDS = param(u32, 0, max=32)  # sources that keep what arrives
 FEED_ENTRIES = param(u32, 4, min=1, max=64)  # of one feed at most
 MAX_WAITING = param(u32, 4, min=1, max=64)  # releases of one job that may wait
+JOINS = param(u32, 0, max=8)  # sources of one released job, where any has several

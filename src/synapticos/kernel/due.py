@@ -9,14 +9,14 @@ from synapticos.lang import *
 from synapticos.kernel import hal
 from synapticos.kernel.advance import free_slot
 from synapticos.kernel.bits import bit, lowest_bit
-from synapticos.kernel.capacity import DEADLINES, FEED_ENTRIES, FEEDS, MAX_JOBS, MAX_WAITING, OFFLOAD, RELEASES
+from synapticos.kernel.capacity import DEADLINES, FEED_ENTRIES, FEEDS, JOINS, MAX_JOBS, MAX_WAITING, OFFLOAD, RELEASES
 from synapticos.kernel.clock import MICROSECONDS
 from synapticos.kernel.divide import divide
 from synapticos.kernel.job import NEVER, Job, JobParams, JobState, job_finished
 from synapticos.kernel.kernel import Inside, Kernel
 from synapticos.kernel.offload import npu_due
 from synapticos.kernel.pipeline import PipelineState
-from synapticos.kernel.queue import add_release, drop_entry, drop_first
+from synapticos.kernel.queue import add_joined, add_release, drop_entry, drop_first, join_ready
 from synapticos.kernel.region import REGION_ARENA
 from synapticos.kernel.release import BOX_BYTES, BOX_STRIDE, FeedCounts, JobCounts, Queue, Release
 from synapticos.kernel.status import Status
@@ -247,6 +247,9 @@ def find_due(kernel: Kernel) -> None:
 @fn
 def take_newest(kernel: Kernel, release: Release) -> tuple[bool, u32]:
     """The entry that a release by the clock reads, with one user more: False if its feed has had none."""
+    if JOINS != 0 and release.joins != 0:
+        ready = join_ready(kernel, release, 0)
+        return ready, 0
     if FEEDS == 0 or release.feed == 0:
         return True, 0
     state = hal.critical_enter(kernel.board)
@@ -281,7 +284,9 @@ def release_by_clock(kernel: Kernel, release: Release, now: u64) -> None:
                 release.coalesced = wrap(u32, release.coalesced + wrap(u32, middle))
             else:
                 release.dropped = wrap(u32, release.dropped + wrap(u32, middle))
-        if found:
+        if JOINS != 0 and release.joins != 0:
+            add_joined(kernel, release, next, 0, 0)
+        elif found:
             add_release(kernel, release, next, entry, 0)
         else:
             release.released = wrap(u32, release.released + 1)
@@ -312,7 +317,10 @@ def take_arrivals(kernel: Kernel, number: u32) -> None:
         us = max(time, 1)
         for i in range(min(releases.count, RELEASES)):
             release = releases.items[i]
-            if release.feed == number + 1 and release.by_feed and release.enabled:
+            reads = release.feed == number + 1 and release.by_feed and release.enabled
+            if JOINS != 0 and reads and release.joins != 0:
+                add_joined(kernel, release, us, number + 1, entry)
+            elif reads:
                 state = hal.critical_enter(kernel.board)
                 feed.hold(entry)
                 hal.critical_exit(kernel.board, state)
@@ -362,6 +370,18 @@ def give_box(kernel: Kernel, release: Release, job: Job, place: u32) -> None:
     job.inputs = 2
 
 
+@fn
+def give_joined(kernel: Kernel, release: Release, place: u32, x: Tensor) -> None:
+    """What waits at `place` of the queue becomes the input of the job that is begun: the place may be taken again."""
+    at = release.boxes_at + MAX_WAITING * release.stride
+    source = kernel.regions.get(REGION_ARENA, release.boxes_at + place * release.stride, x.size)
+    target = kernel.regions.get(REGION_ARENA, at, x.size)
+    if source is not None and target is not None:
+        move(target, source, x.size)
+    x.offset = at
+    x.region = u8(REGION_ARENA)
+
+
 @fn(inline=False)
 def start_waiting(kernel: Kernel, number: u32) -> None:
     """Submit the oldest release that waits, as its last job has ended. Without a free slot it waits on."""
@@ -378,6 +398,8 @@ def start_waiting(kernel: Kernel, number: u32) -> None:
         feed = kernel.releases.feeds[release.feed - 1]
         x.offset = feed.at + feed.stride * (u32(waiting.entry) - 1)
         x.region = u8(REGION_ARENA)
+    if JOINS != 0 and release.joins != 0:
+        give_joined(kernel, release, place, x)
     params = local(JobParams)
     params.deadline_us = pipeline.deadline_us
     params.priority = pipeline.priority
@@ -440,6 +462,12 @@ def release_due(kernel: Kernel) -> None:
         if release.enabled != on:
             switch(kernel, release, on)
             switched = True
+    if JOINS != 0:  # first what others read at its newest, so that what came together is read together
+        first = fed & ~releases.joining
+        fed = fed & releases.joining
+        while first != 0:
+            take_arrivals(kernel, lowest_bit(first))
+            first = first & (first - 1)
     while FEEDS != 0 and fed != 0:
         take_arrivals(kernel, lowest_bit(fed))
         fed = fed & (fed - 1)

@@ -13,6 +13,7 @@ Only an app's tables make such pipelines, and boot checks all of it (`parts_plan
 
 from synapticos.lang import *
 from synapticos.kernel.arena import align_up, shape_bytes
+from synapticos.kernel.capacity import JOINS, MAX_WAITING
 from synapticos.kernel.container import DTYPE_INT32
 from synapticos.kernel.job import Job
 from synapticos.kernel.kernel import Kernel
@@ -77,18 +78,27 @@ def model_input(kernel: Kernel, pipeline: Pipeline) -> u32:
 def part_begin(kernel: Kernel, job: Job, pipeline: Pipeline) -> Status:
     """The job reaches a PART stage: what its source gave is what the next stage sees, or is copied into the block.
 
-    Returns OK; MSGSIZE if the job's input is too short; INVAL if it does not lie in a buffer of the caller's.
+    Returns OK; MSGSIZE if the job's input is too short; INVAL if it lies neither in a buffer of the caller's nor in that of
+    its release.
     """
     number = u32(job.stage)
     part = part_of(kernel, pipeline, number)
     region = REGION_INPUT + (kernel.current - 1)
+    base: u32 = 0
+    inside = True
+    if JOINS != 0 and job.releaser != 0:
+        release = kernel.releases.items[job.releaser - 1]
+        if release.joins != 0:
+            region = REGION_ARENA
+            base = release.boxes_at + MAX_WAITING * release.stride
+            inside = part is not None and part.at <= release.x.size and part.size <= release.x.size - part.at
     if part is None or (number == 0 and job.x[0].region != region):
         return Status.INVAL
-    source = kernel.regions.get(region, part.at, part.size)
-    if source is None:
+    source = kernel.regions.get(region, base + part.at, part.size)
+    if source is None or not inside:
         return refuse(kernel.note, Status.MSGSIZE, f"a part of {part.size} bytes at {part.at} lies outside the job's input")
     x = job.x[0]
-    x.offset = part.at
+    x.offset = base + part.at
     x.size = part.size
     x.dtype = DType(part.dtype)
     x.ndim = part.ndim

@@ -3,7 +3,8 @@
 from synapticos.lang import *
 from synapticos.kernel import hal
 from synapticos.kernel.bits import bit
-from synapticos.kernel.capacity import FEEDS, MAX_WAITING, RELEASES
+from synapticos.kernel.arena import align_up
+from synapticos.kernel.capacity import FEEDS, JOINS, MAX_WAITING, RELEASES
 from synapticos.kernel.job import Job
 from synapticos.kernel.kernel import Kernel
 from synapticos.kernel.region import REGION_ARENA
@@ -56,6 +57,47 @@ def add_release(kernel: Kernel, release: Release, us: u64, entry: u32, item: u32
     waiting.item = u8(item)
     release.waiting += 1
     return place
+
+
+@fn
+def join_ready(kernel: Kernel, release: Release, given: u32) -> bool:
+    """Has each source of a release given something? One whose entry is at hand need not be asked: feed `given` (+ 1)."""
+    for i in range(JOINS):
+        if i < release.joins and release.join[i] + u32(1) != given and kernel.releases.feeds[release.join[i]].newest == 0:
+            return False
+    return True
+
+
+@fn
+def join_entries(kernel: Kernel, release: Release, place: u32, given: u32, entry: u32) -> None:
+    """Copy an entry of each source, each from a multiple of 16 on, to where what waits at `place` of the queue has its input:
+    `entry` of feed `given` (+ 1), of the others the newest. None of them is filled meanwhile, for it has a user."""
+    at = release.boxes_at + place * release.stride
+    for i in range(JOINS):
+        if i < release.joins:
+            feed = kernel.releases.feeds[release.join[i]]
+            one = u32(feed.newest)
+            if release.join[i] + u32(1) == given:
+                one = entry
+            target = kernel.regions.get(REGION_ARENA, at, feed.bytes)
+            if one != 0 and target is not None:
+                source = kernel.regions.get(REGION_ARENA, feed.at + feed.stride * (one - u32(1)), feed.bytes)
+                if source is not None:
+                    move(target, source, feed.bytes)
+            at += align_up(feed.bytes)
+
+
+@fn
+def add_joined(kernel: Kernel, release: Release, us: u64, given: u32, entry: u32) -> None:
+    """A release at `us` of a job of several sources, one of which may have given `entry` just now."""
+    ready = join_ready(kernel, release, given)
+    if not ready:
+        release.released = wrap(u32, release.released + 1)
+        release.starved = wrap(u32, release.starved + 1)
+        return
+    place = add_release(kernel, release, us, 0, 0)
+    if place != MAX_WAITING:
+        join_entries(kernel, release, place, given, entry)
 
 
 @fn(inline=False)

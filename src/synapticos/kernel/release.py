@@ -5,11 +5,14 @@ a beginning while the last one still runs. A feed is a source's ring of entries,
 of sound, a row of features. Entries are read where they lie; whoever needs one counts as a user, and a free entry is one
 without users.
 
+A job that reads several sources gets a copy of an entry of each, one behind the other: of the one that releases it the next,
+of the others the newest that poll has seen.
+
 For each release: released = started + dropped + coalesced + starved + those that wait.
 """
 
 from synapticos.lang import *
-from synapticos.kernel.capacity import FEED_ENTRIES, FEEDS, MAX_WAITING, RELEASES
+from synapticos.kernel.capacity import FEED_ENTRIES, FEEDS, JOINS, MAX_WAITING, RELEASES
 from synapticos.kernel.tensor import Tensor
 
 
@@ -49,10 +52,11 @@ class Release:
     started: u32  # of these: jobs submitted
     dropped: u32
     coalesced: u32
-    starved: u32  # by the clock, and its feed had never got anything
+    starved: u32  # a source that it reads at its newest had never given anything
     late: u32  # by the clock, and seen only when the next one was due already
     surplus: u32  # boxes beyond `most`
-    boxes_at: u32  # in the arena: a box for each place of `queue`, then the one that is being looked at
+    boxes_at: u32  # in the arena: for each place of `queue`, then for the job that runs, a box, or a copy of several entries
+    stride: u32  # from one of these to the next, bytes
     delay_us: u32  # longest from nominal time to when poll saw it
     pipeline: u8  # slot
     feed: u8  # + 1; 0: none
@@ -63,9 +67,11 @@ class Release:
     enabled: bool
     parent: u8  # pipeline slot + 1 whose boxes release it; 0: none
     most: u8  # boxes of one result
-    reserved: Shaped[Array[u8], 2]
+    joins: u8  # sources, if there are several
+    reserved: u8
     by_feed: bool  # what arrives in its feed releases it
     collect: bool  # somebody reads its results, and frees the slot by `infer_detach`
+    join: Shaped[Array[u8], JOINS]  # their feeds, in the order of a job's input
     queue: Shaped[Array[Waiting], MAX_WAITING]
 
     @fn
@@ -160,6 +166,6 @@ class Releases:
     wanted: u32  # bit n: release n is to be enabled
     stirred: u32  # bit n: poll must look at release n
     fed: u32  # bit n: whole entries have arrived in feed n
-    reserved: u32
+    joining: u32  # bit n: feed n releases a job that reads others too
     items: Shaped[Array[Release], RELEASES]
     feeds: Shaped[Array[Feed], FEEDS]

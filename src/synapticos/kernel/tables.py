@@ -13,8 +13,8 @@ from synapticos.lang import *
 from synapticos.kernel.arena import align_up, shape_bytes
 from synapticos.kernel.bits import bit
 from synapticos.kernel.capacity import (
-    DEADLINES, FEED_ENTRIES, FEEDS, FRONT_ENDS, HANDLERS, HOST_STAGES, LATE_POLICIES, MAX_JOBS, MAX_PIPELINES, MAX_WAITING, PARTS,
-    PLAIN_STAGES, RELEASES, WATCHDOGS,
+    DEADLINES, FEED_ENTRIES, FEEDS, FRONT_ENDS, HANDLERS, HOST_STAGES, JOINS, LATE_POLICIES, MAX_JOBS, MAX_PIPELINES, MAX_WAITING,
+    PARTS, PLAIN_STAGES, RELEASES, WATCHDOGS,
 )  # fmt: skip
 from synapticos.kernel.compose import model_buffer, pipeline_build, pipeline_create, stage_kind
 from synapticos.kernel.container import MAGIC, Header
@@ -146,7 +146,7 @@ class JobRow:
     jitter_us: u32  # by which its releases may be late; for the reader
     cost_us: u32  # what a job takes at most; 0: not known
     parent: u16  # pipeline + 1 whose boxes release it; 0: none
-    reserved: u16
+    join: u16  # + 1, in the binds: how many sources it reads, then their numbers in the order of its input; 0: one, or none
 
 
 HEADER_BYTES_APP = sizeof(AppHeader)
@@ -526,12 +526,65 @@ def boot_release(kernel: Kernel, header: AppHeader, row: JobRow, number: u32) ->
     release.policy = Queue(row.policy)
     release.depth = row.depth
     release.by_feed = by_source
+    if JOINS != 0 and row.join != 0:
+        check(boot_joins(kernel, header, row, release))
+    elif row.join != 0:
+        return Status.INVAL
     if row.parent != 0:
         check(boot_cascade(kernel, row, release, u32(view(PipelineRow, rows[(row.parent - u32(1)) * PIPELINE_ROW :]).source)))
     release.enabled = row.flags & JOB_DISABLED == 0
     if release.enabled:
         releases.wanted = releases.wanted | bit(number)
     releases.count = max(releases.count, number + 1)
+    return Status.OK
+
+
+@fn
+def boot_joins(kernel: Kernel, header: AppHeader, row: JobRow, release: Release) -> Status:
+    """A release of jobs that read several sources: a copy of an entry of each is their input.
+
+    Returns OK; INVAL; NOMEM.
+    """
+    first = u32(row.join)
+    bytes = table_rows(kernel, header.binds_at, header.binds, 2, 4)
+    if bytes is None or row.parent != 0 or first > header.binds:
+        return Status.INVAL
+    binds = view(u16, bytes)
+    joins = u32(binds[first - 1])
+    if joins == 0 or joins > JOINS or first + joins > header.binds:
+        return Status.INVAL
+    releases = kernel.releases
+    total: u64 = 0
+    own = False
+    for i in range(joins):
+        number = u32(binds[first + i])
+        if number >= releases.feed_count:
+            return Status.INVAL
+        feed = releases.feeds[number]
+        release.join[i] = u8(number)
+        total = (total + 15) & ~u64(15)
+        total += feed.bytes
+        if release.by_feed and release.feed == number + 1:
+            own = True
+            releases.joining = releases.joining | bit(number)
+        else:
+            feed.by_clock = True  # read at its newest
+    if total > kernel.arena.size or release.by_feed != own:
+        return Status.INVAL
+    release.joins = u8(joins)
+    release.stride = align_up(u32(total))
+    room = u64(release.stride) * (MAX_WAITING + 1)
+    if room > kernel.arena.size:
+        return refuse(kernel.note, Status.NOMEM, f"the inputs of a job of several sources take {room} bytes; the arena has {kernel.arena.size}")
+    at = check(kernel.arena.block(u32(room), Lifetime.PERSISTENT))
+    release.boxes_at = at
+    x = release.x
+    x.size = u32(total)
+    x.dtype = DType.UINT8
+    x.ndim = 1
+    for i in range(MAX_DIMS):
+        x.shape[i] = 0
+    x.shape[0] = u32(total)
     return Status.OK
 
 
