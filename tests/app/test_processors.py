@@ -181,6 +181,10 @@ def test_what_cannot_be_heard_is_refused(app):
     refused("takes sound", features((100,), "int8", syn.librosa()))
     refused("100 samples are not one frame of 512", features((100,), "int16", syn.librosa(center=False)))
     refused("out of its range", features((1000,), "int16", syn.librosa(hop_length=0)))
+    refused("fft is 640 (n_fft), and a power of two from 8 to 1024: n_fft=1024 with win_length=640 has the same window", features((1000,), "int16", syn.librosa(n_fft=640)))
+    refused("fft is 2048 (n_fft), and a power of two from 8 to 1024", features((4000,), "int16", syn.librosa(n_fft=2048)))
+    refused("coefficients is 60 (n_mfcc), and at most filters (n_mels), 40", features((1000,), "int16", syn.librosa(n_mfcc=60)))
+    refused("and within 0 to half the rate, 8000", features((1000,), "int16", syn.librosa(fmax=9000)))
     refused("a stream has no end", features((100,), "int16", syn.librosa(), rows=4))
     refused("rows is a whole number", features((100,), "int16", syn.librosa(center=False, top_db=None), rows=0))
 

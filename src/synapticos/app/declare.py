@@ -252,7 +252,7 @@ class Pipeline:
         return self._builtin("colour", source=source, target=target, video=video, roi=roi)
 
     def map_boxes(self, units: str = "pixels") -> "Pipeline":
-        """Boxes in pixels (or fractions) of the network's picture become boxes in pixels of the source's. Of several
+        """Boxes in pixels (`units` "fraction": in fractions) of the network's picture become boxes in pixels of the source's. Of several
         sources, one may be a picture that was scaled."""
         scaled = {step.part for step in self.steps if step.name in ("scale", "resize", "fit") and step.kind == "builtin"}
         if len(scaled) > 1:

@@ -15,6 +15,7 @@ from synapticos.app.model import ModelFile
 from synapticos.app.spec import Spec
 from synapticos.errors import UserError
 from synapticos.kernel.stages.features import (
+    MAX_FILTERS,
     WORDS,
     FeatureConfig,
     differences,
@@ -22,6 +23,7 @@ from synapticos.kernel.stages.features import (
     feature_width,
     is_features,
 )
+from synapticos.kernel.stages.fft import MAX_FFT
 from synapticos.kernel.stages.micro import micro_bytes
 from synapticos.kernel.stages.stream import is_stream
 from synapticos.lang import pack
@@ -126,11 +128,29 @@ def features(where: str, x: Spec, given: dict[str, Any]) -> tuple[Spec, dict[str
     n, description = _samples(where, x), _description(where, given)
     e, config = _on_engine(description)
     if not e(is_features, config):
-        raise UserError(f"{where}: no such features: a field of {description} is out of its range")
+        raise UserError(f"{where}: no such features: {_culprit(description)}")
     frames = e(feature_frames, config, n)
     if frames == 0:
-        raise UserError(f"{where}: {n} samples are not one frame of {description['fft']}")
+        raise UserError(f"{where}: {n} samples are not one frame of {description['fft']} (n_fft); give the source a window of as many")
     return _shaped(given["model"], frames, e(feature_width, config)), description
+
+
+def _culprit(d: Description) -> str:
+    """Which field of a description that `is_features` refuses is why, and what it may be."""
+    fft, coefficients, filters = d["fft"], d["coefficients"], d["filters"]
+    if fft < 8 or fft > MAX_FFT or fft & (fft - 1):
+        whole = min(max(8, 1 << (fft - 1).bit_length()), MAX_FFT)
+        way = f": n_fft={whole} with win_length={d['window']} has the same window" if d["window"] <= whole else ""
+        return f"fft is {fft} (n_fft), and a power of two from 8 to {MAX_FFT}{way}"
+    if not 2 <= d["window"] <= fft:
+        return f"window is {d['window']} (win_length), and from 2 to fft, {fft}"
+    if not 1 <= filters <= MAX_FILTERS:
+        return f"filters is {filters} (n_mels), and from 1 to {MAX_FILTERS}"
+    if coefficients and coefficients + 1 - d["keep_first"] > filters:
+        return f"coefficients is {coefficients} (n_mfcc), and at most filters (n_mels), {filters}"
+    if not 0 <= d["low_hz"] < d["high_hz"] <= d["rate"] / 2:
+        return f"from low_hz {d['low_hz']:g} to high_hz {d['high_hz']:g} (fmin, fmax), and within 0 to half the rate, {d['rate'] / 2:g}"
+    return f"a field of {d} is out of its range"
 
 
 def micro_features(where: str, x: Spec, given: dict[str, Any]) -> tuple[Spec, bytes]:
