@@ -309,6 +309,7 @@ def test_a_release_that_lacks_a_source_has_starved(network, tmp_path):
     with syn.Runtime(app, virtual=True) as rt:
         live = rt.live
         live.start()
+        live.sleep([0])
         for now in range(0, 8, 2):
             if now == 4:
                 rt.push("picture", pictures[0])

@@ -254,8 +254,9 @@ class Image:
         )
 
 
-def compile_app(app: App, *, slots: int | None = None, enforce: bool = True) -> Image:
-    """Compile an app. Raises UserError for all that cannot be: no job, a model that does not compile, too little RAM.
+def compile_app(app: App, *, slots: int | None = None, enforce: bool = True, handlers: bool = True) -> Image:
+    """Compile an app, with its handlers or without. Raises UserError for all that cannot be: no job, a model that does not
+    compile, too little RAM.
 
     Without `enforce` the caller asks for `shortages` itself, to report them with others.
     """
@@ -272,7 +273,7 @@ def compile_app(app: App, *, slots: int | None = None, enforce: bool = True) -> 
                 f'cascade "{cascade.name}": "{cascade.detector.name}" -> "{cascade.each.name}": nothing releases the detector; app.job({cascade.detector.name}, every= or on=)'
             )
     slots = slots or max(MIN_SLOTS, len(app.jobs))
-    writer = _Writer(app)
+    writer = _Writer(app, handlers)
     images = [writer.pipeline(i, p) for i, p in enumerate(app.pipelines.values())]
     frames = [0] * CLASSES
     for image in images:
@@ -310,8 +311,8 @@ def compile_app(app: App, *, slots: int | None = None, enforce: bool = True) -> 
 class _Writer:
     """Collects the rows of an app's tables."""
 
-    def __init__(self, app: App) -> None:
-        self.app = app
+    def __init__(self, app: App, handlers: bool) -> None:
+        self.app, self.handlers = app, handlers
         self.stages: list[Any] = []
         self.host_stages: list[tuple[HostStage, Spec]] = []
         self.stage_rows: list[dict[str, Any]] = []
@@ -341,7 +342,7 @@ class _Writer:
         row = {"first_stage": first, "stages": len(pipeline.steps), "source": 0, "sink": 0, "result": result, "feed": self.feed(into)}
         if job is not None and job.released:
             row["source"] = self.feed(job.on or pipeline.source)  # of several the one that releases it, or none
-        handler = pipeline.handler
+        handler = pipeline.handler if self.handlers else None
         if handler is not None:
             row |= {"sink": HANDLE_RESULT, "handlers": 1}
             told = JOB_INFO_BYTES if handler.told else 1  # what it is told of its job
@@ -587,7 +588,7 @@ def tensor_fields(spec: Spec) -> dict[str, Any]:
     shape = tuple(spec.shape)[-4:]
     return {
         "size": spec.bytes,
-        "dtype": DTYPE[spec.dtype],
+        "dtype": DTYPE.get(spec.dtype, DType.FLOAT32),  # records of argmax and top_k, as these describe them
         "ndim": len(shape),
         "shape": [*shape, *[0] * (4 - len(shape))],
     }

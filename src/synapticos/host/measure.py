@@ -13,7 +13,7 @@ and `npu_look`, is counted by itself: any poll may meet one, as two begin with a
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -59,6 +59,7 @@ class StepCost:
     cycles: list[int] = field(default_factory=list)
     instructions: list[int] = field(default_factory=list)
     calls: list[Detail | None] = field(default_factory=list)  # what the step called, beside the kernel
+    handled: list[Detail | None] = field(default_factory=list)  # and the handler of what it left
     bound: int | None = None  # cycles that no input takes more than
     why: str = ""  # there is no such bound
     npu_ns: int = 0  # the accelerator works so long, and the processor not at all
@@ -140,8 +141,8 @@ def measure(
     board = boards.find(board_name)
     image = compile_app(app, slots=max(len(app.jobs), 1), enforce=False)
     if image.host_stages:
-        names = ", ".join(stage.__name__ for stage, _ in image.host_stages)
-        raise UserError(f'app "{app.name}": {names} is a stage of the host (NumPy) and cannot run on {board.name}; write it with @syn.stage')
+        numpy = ", ".join(stage.__name__ for stage, _ in image.host_stages)
+        raise UserError(f'app "{app.name}": {numpy} is a stage of the host (NumPy) and cannot run on {board.name}; write it with @syn.stage')
     if not app.jobs:
         raise UserError(f'app "{app.name}": has no job; app.job(pipeline) makes one')
     chain = toolchain.find(board.target, compiler)
@@ -181,7 +182,7 @@ def measure(
     begins = [_symbol(machine.image, name)[0] for name in ("measured_post", "measured_poll", "measured_work", *(["board_interrupt"] if image.offloads else []))]
     inside = [_symbol(machine.image, name) for name in ("measure_post", "measure_poll", "measure_work", *(["measure_go"] if image.offloads else []))]
     costs = Costs(machine.image, timing)
-    roots, members = _roots(made, image, elf, machine.image)
+    names, roots, members = _roots(made, image, elf, machine.image)
     meter = Meter(machine.cpu, costs, begins=begins, inside=inside, roots=roots, members=members)
     machine.npu.held = True
     machine.control.systick.due = lambda: NEVER  # type: ignore[method-assign] # exceptions come between pieces only
@@ -195,15 +196,21 @@ def measure(
     advance()
     costed_extra = (EXCEPTION + costs.straight("board_tick"), EXCEPTION + costs.straight("hal_idle") + costs.straight("board_tick"))
     looks = {d.piece: d.cycles for d in meter.details() if image.offloads and d.root == LOOK_ROOT}
-    details = {detail.piece: detail for detail in meter.details() if not image.offloads or detail.root != LOOK_ROOT}
+    details: dict[int, Detail] = {}
+    handled: dict[int, Detail] = {}
+    own_roots = {names.index(p.handler.adapter.c_name) for p in image.pipelines if p.handler is not None and p.handler.adapter.c_name in names}
+    for detail in meter.details():
+        if not image.offloads or detail.root != LOOK_ROOT:
+            (handled if detail.root in own_roots else details)[detail.piece] = detail
     worked = [end - start for start, end in zip(machine.npu.started, machine.npu.ended, strict=True)]
-    costed = _collect(image, timing, done.files.get("steps", b""), meter.pieces(), details, frames, notes, looks, worked)
+    costed = _collect(image, timing, done.files.get("steps", b""), meter.pieces(), details, handled, frames, notes, looks, worked)
     code, loops = Code(machine.image, costs), LoopSource(app)
     for job in image.jobs:
         steps, handler = costed.steps[job.pipeline.name], job.pipeline.handler
         for step in steps:
-            if handler is not None and step is steps[-1] and not step.steady:
-                step.why = f"handler {handler.name} runs in it"  # two functions in one poll, and one detail
+            if handler is not None and step is steps[-1]:
+                own = names.index(handler.adapter.c_name) if handler.adapter.c_name in names else len(names)
+                _with_handler(code, step, roots, own, _limit(job.pipeline.steps[step.stage]), loops)
             elif not step.steady:
                 _bound(code, step, roots, _limit(job.pipeline.steps[step.stage]), loops)
     costed.tick, costed.doze = costed_extra
@@ -228,8 +235,8 @@ def _own_frames(source: Any, file: Path | None, crop: bool, most: int) -> list[n
     return out
 
 
-def _collect(image: Image, timing: Timing, data: bytes, pieces: list[tuple[int, int, int]], details: dict[int, Detail], frames: int,
-             notes: list[str], looks: dict[int, int], worked: list[int]) -> Costed:  # fmt: skip
+def _collect(image: Image, timing: Timing, data: bytes, pieces: list[tuple[int, int, int]], details: dict[int, Detail],
+             handled: dict[int, Detail], frames: int, notes: list[str], looks: dict[int, int], worked: list[int]) -> Costed:  # fmt: skip
     size = lang.sizeof(board_side.MeasureRecord)
     records = [lang.unpack(board_side.MeasureRecord, data, at) for at in range(0, len(data), size)]
     called = [(i, piece) for i, piece in enumerate(pieces) if piece[0] != INTERRUPT]
@@ -281,6 +288,7 @@ def _collect(image: Image, timing: Timing, data: bytes, pieces: list[tuple[int, 
             step.cycles.append(cycles)
             step.instructions.append(instructions)
             step.calls.append(details.get(piece))
+            step.handled.append(handled.get(piece))
             if record["frame"] == 0 or (job, *cursor) not in first:
                 first[job, *cursor] = cycles
         elif (job, *cursor) in first:
@@ -334,8 +342,9 @@ def _put_off(image: Image, job: Any, stage: int, found: dict[tuple[int, ...], St
     out.steps[job.pipeline.name] = [*before, *steps, *after]
 
 
-def _roots(made: Any, image: Image, elf: bytes, found: Any) -> tuple[list[int], list[list[tuple[int, int]]]]:
-    """What a poll calls beside the kernel: layers' functions, built-ins and the app's stages; and the code of each."""
+def _roots(made: Any, image: Image, elf: bytes, found: Any) -> tuple[list[str], list[int], list[list[tuple[int, int]]]]:
+    """What a poll calls beside the kernel, layers' functions, built-ins, the app's stages and handlers: names, places, and
+    the code of each."""
     nodes = read_nodes(elf)
     resolve(nodes, made)
     names: dict[str, None] = {}
@@ -353,7 +362,7 @@ def _roots(made: Any, image: Image, elf: bytes, found: Any) -> tuple[list[int], 
             work += [n for n in more if n in nodes]
         roots.append(found.symbols[name] & ~1)
         members.append([(found.symbols[n] & ~1, (found.symbols[n] & ~1) + found.sizes[n]) for n in reached if n in found.symbols])
-    return roots, members
+    return list(names)[:MOST_ROOTS], roots, members
 
 
 def _limit(step: Step) -> int | None:
@@ -361,7 +370,7 @@ def _limit(step: Step) -> int | None:
     less often than a box has numbers; once a score. None: not known, or it does not depend on the data."""
     if step.kind == "builtin" and step.name in ("nms", "suppress"):
         return max(step.inputs[0].shape[0], step.inputs[0].shape[-1])
-    if step.kind == "builtin" and step.name == "top_k":
+    if step.kind == "builtin" and step.name in ("argmax", "top_k"):
         return prod(step.inputs[0].shape)
     return None
 
@@ -388,6 +397,29 @@ def _bound(code: Code, step: StepCost, roots: list[int], limit: int | None, loop
         return
     rest = max(cycles - call.cycles for cycles, call in zip(step.cycles, calls, strict=True))
     step.bound = rest + longest
+
+
+def _with_handler(code: Code, step: StepCost, roots: list[int], own: int, limit: int | None, loops: LoopSource) -> None:
+    """Of a job's last step, in whose poll its handler runs: the bounds of both, each without the other."""
+    if step.steady:
+        return
+    ran = [call.cycles if call is not None else 0 for call in step.handled]
+    alone = replace(step, cycles=[cycles - one for cycles, one in zip(step.cycles, ran, strict=True)], instructions=[])
+    if len(set(alone.cycles)) == 1:
+        alone.bound = alone.most
+    else:
+        _bound(code, alone, roots, limit, loops)
+    handler = StepCost(step.stage, None, 0, "handler", [one for one in ran if one], [], [call for call in step.handled if call is not None])
+    if not handler.cycles:
+        handler.bound, handler.why = None, "its handler was not seen"
+    elif len(set(handler.cycles)) == 1 and len(handler.cycles) == len(ran):
+        handler.bound = handler.most
+    elif own < len(roots):
+        _bound(code, handler, roots, None, loops)
+    if alone.bound is not None and handler.bound is not None:
+        step.bound = alone.bound + handler.bound
+    else:
+        step.why = alone.why if alone.bound is None else f"its handler: {handler.why}"
 
 
 def _step(image: Image, job: int, cursor: tuple[int, int, int]) -> StepCost:

@@ -381,7 +381,8 @@ class Simulator:
             if any(step.kind == "part" for step in p.steps):
                 raise UserError(f'pipeline "{p.name}": reads several sources at once, which is not simulated')
         self.app, self.tasks, self.board = app, tasks, board
-        self.image = compile_app(app, slots=max(len(app.jobs), 1), enforce=False)  # as its firmware has it
+        # As its firmware has it; what a handler takes is in the last step of its job.
+        self.image = compile_app(app, slots=max(len(app.jobs), 1), enforce=False, handlers=False)
         self.tables, self.containers = timed_tables(self.image, costs)
         parameters = self.image.parameters | {"PROFILING": 0, "LAYER_TIMES": 1, "FRONT_ENDS": 0}
         if self.image.offloads:
