@@ -2,7 +2,6 @@
 
 import importlib.util
 import json
-import sys
 import wave
 from pathlib import Path
 
@@ -87,14 +86,16 @@ def test_the_front_end_travels_with_the_network():
     assert json.loads((FOLDER / "alexa.features.json").read_text()) == syn.micro_frontend()
 
 
+readmes_file = Path(__file__).parents[2] / "tools" / "make_readmes.py"
+_spec = importlib.util.spec_from_file_location("make_readmes", readmes_file)
+assert _spec is not None and _spec.loader is not None
+readmes = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(readmes)
+
+
 @pytest.fixture(scope="module")
 def demo():
-    spec = importlib.util.spec_from_file_location("doorbell_demo", FOLDER / "demo.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # for its dataclasses
-    spec.loader.exec_module(module)
-    return module
+    return readmes.load_demo()
 
 
 @pytest.fixture(scope="module")
@@ -126,6 +127,19 @@ def test_with_pre_emption_nothing_is_missed_and_the_word_is_heard(on):
 def test_all_of_it_takes_at_most_256_kb_and_what_was_planned(demo, on):
     assert on.report.sizes["ram"] <= demo.RAM
     assert on.report.peak == sum(on.report.image.frames)
+
+
+def test_the_readme_says_what_is_printed(demo, on, off, request):
+    """Figures within a twentieth; `python tools/make_readmes.py` writes them anew."""
+    page = (FOLDER / "README.md").read_text()
+    assert not readmes.agree(readmes.part(page, "demo"), readmes.demo_part(demo, off, on))
+    said = request.getfixturevalue("syn")("check", FOLDER / "app.py", "--mhz", "150")[1]
+    assert not readmes.agree(readmes.part(page, "check"), readmes.check_part(said))
+
+
+def test_figures_may_be_a_twentieth_off():
+    assert readmes.agree("a 100.0 us", "a 104.9 us") == [] and readmes.agree("a 1,000", "a  1,040") == []
+    assert len(readmes.agree("a 100.0 us", "a 106 us")) == len(readmes.agree("a 1", "b 1")) == len(readmes.agree("a", "a\nb")) == 1
 
 
 def test_the_board_gives_the_host_s_bytes(on, off):
