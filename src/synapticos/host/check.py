@@ -26,6 +26,7 @@ from synapticos.host.measure import Costed, Events, measure
 from synapticos.host.profile import Profile
 
 CLOCK_NS = 2_000  # deadlines are worked out in whole microseconds, of two readings
+STAMP_NS = US  # by which a release may be noted too early: in whole microseconds, rounded down
 
 
 @dataclass(frozen=True)
@@ -202,9 +203,14 @@ def check_app(
     releases, data = release_costs(app, costed), data_costs(app, image, costed)
     kernel |= {f"a release of {name}": ns for name, ns in zip(names, releases, strict=True)} | {f"data of {one.name}": one.cost_ns for one in data}
     made, responses = follow(app, made, releases, data)
+    responses = [from_stamp(job, response) for job, response in zip(app.jobs, responses, strict=True)]
     advice = {
         r.name: advise(made, r.name) for r in responses if r.deadline and made.task(r.name).period_ns and (r.response is None or r.response > r.deadline)
     }
+    for job, name in zip(app.jobs, names, strict=True):
+        enough = advice[name].deadline if name in advice else None
+        if job.released and enough is not None:
+            advice[name] = replace(advice[name], deadline=enough + STAMP_NS)
     source = str(timing) if profile is None else f"profile of {profile.where}"
     return Check(
         app.name, board.name, timing, source, Memory.of(built), made, bounds, responses, advice, kernel, costed.inputs, costed.notes, accept_measured
@@ -297,6 +303,13 @@ def follow(app: App, tasks: TaskSet, releases: Sequence[int], data: Sequence[Dat
             else:
                 found[i] = replace(found[i], jitter_ns=found[parent].jitter_ns + response)
     return made, responses
+
+
+def from_stamp(job: JobDecl, found: Response) -> Response:
+    """The same, counted as deadlines are: from the release as the kernel notes it."""
+    if not job.released or found.response is None or found.start is None:
+        return found
+    return replace(found, response=found.response + STAMP_NS, start=found.start + STAMP_NS)
 
 
 def _parent(app: App, job: JobDecl) -> int | None:
