@@ -102,3 +102,21 @@ def test_the_profile_of_another_app_is_refused(syn, tmp_path):
     (tmp_path / "p.json").write_text('{"syn_profile": 1, "app": "other", "where": "x", "frames": 1, "steps": {}}')
     status, _, err = syn("check", HELLO, "--profile", tmp_path / "p.json")
     assert status == 2 and 'a profile of app "other"' in err
+
+
+def test_a_run_at_the_same_clock_takes_no_longer_than_the_check_says(syn):
+    """One meaning of --mhz: at 10 MHz the emulated board is half as fast as at 20, and within the bound of each step."""
+    _, out, _ = syn("check", HELLO, "--mhz", "10", "--json")
+    bound = sum(step["ns"] for step in json.loads(out)["jobs"][0]["steps"])
+    took = {}
+    for mhz in ("10", "20"):
+        status, out, _ = syn("run", HELLO, "--board", "mps2-an521", "--mhz", mhz, "--json")
+        assert status == 0
+        took[mhz] = sum(stage["us"] for stage in json.loads(out)["stages"]["wave"]) * 1000
+    assert took["10"] == pytest.approx(2 * took["20"], rel=0.05) and bound / 6 < took["10"] <= bound
+
+
+@pytest.mark.parametrize("arguments", [["--mhz", "20"], ["--mhz", "20", "--board", "mps2-an521", "--emulator", "qemu"]])
+def test_a_pace_is_of_the_own_emulator(syn, arguments):
+    status, _, err = syn("run", HELLO, *arguments)
+    assert status == 2 and "--mhz 20: is the pace of our own emulator" in err

@@ -17,7 +17,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from synapticos.boards.board import Board
+from synapticos.boards.board import Board, core_mhz
 from synapticos.boards.faults import Image
 from synapticos.errors import UserError
 
@@ -90,9 +90,7 @@ def timing(board: Board, *, mhz: float | None = None, waits: tuple[int, int] | N
         raise UserError(f"{board.name}: no cycles are known of a {board.cpu}; record a profile with syn calibrate and give it with --profile")
     made = Timing(core, board.tick_rate, 0, 0, core.margin)
     if mhz is not None:
-        if not 0.001 <= mhz <= 10_000:
-            raise UserError(f"--mhz {mhz:g}: the core's clock, from 0.001 to 10000")
-        made = replace(made, hz=round(mhz * 1e6))
+        made = replace(made, hz=round(core_mhz(mhz) * 1e6))
     if waits is not None:
         if not all(0 <= n <= 100 for n in waits):
             raise UserError(f"--waits {waits[0]},{waits[1]}: wait states of code and of data, each from 0 to 100")

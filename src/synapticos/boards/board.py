@@ -5,11 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from synapticos.errors import UserError
+
 HERE = Path(__file__).parent
 CHIP_SOURCES = (
     *(HERE / "cortex_m" / f"{name}.c" for name in ("startup", "fault", "semihost")),
     HERE / "memory.c",
 )
+
+
+def core_mhz(mhz: float) -> float:
+    """A core's clock as a reader says it. Raises UserError for one that cannot be."""
+    if not 0.001 <= mhz <= 10_000:
+        raise UserError(f"--mhz {mhz:g}: the core's clock, from 0.001 to 10000")
+    return mhz
 
 
 @dataclass(frozen=True)
@@ -53,6 +62,13 @@ class Board:
     guard: bool = False  # with what `hal.guard_run` needs: see `guarded`
     interrupts: int = 0  # entries of the vector table after the core's own sixteen
     qemu: tuple[str, ...] = ()  # how QEMU is told of this board; empty if it does not know it
+
+    def at(self, mhz: float) -> Board:
+        """The same board in an emulator whose core has this clock, an instruction a cycle; whole nanoseconds, rounded down.
+
+        Raises UserError for a clock that none has.
+        """
+        return replace(self, instruction_ns=max(int(1000 / core_mhz(mhz)), 1))
 
     def guarded(self) -> Board:
         """The same board for a program with GUARD: guarded calls run without privilege, behind the MPU."""

@@ -1,6 +1,7 @@
 """`syn run APP`: execute an app on this machine, or as firmware in an emulator."""
 
 import importlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ def command(
         None, "--engine", help="On the host: native (the default), checked (stops where a value or an index leaves its range) or cortex-m."
     ),
     emulator: str | None = typer.Option(None, "--emulator", help="For a board: own (in this process, the default) or qemu."),
+    mhz: float | None = typer.Option(None, "--mhz", help="For a board: the emulated core's clock, an instruction a cycle (default 31.25)."),
     checks: bool = typer.Option(False, "--checks", help="On the host: compiled code that stops where --engine checked would, much faster."),
     crop: bool = typer.Option(False, "--crop", help="Cut and scale pictures to what the camera gives."),
     time: str | None = typer.Option(
@@ -68,6 +70,8 @@ def command(
         raise UserError(f"--draw {draw}: is written as a PNG; name it so: {draw.with_suffix('.png')}")
     if draw is not None and not draw.absolute().parent.is_dir():
         raise UserError(f"--draw {draw}: there is no folder {draw.parent}")
+    if mhz is not None and (board == "host" or emulator == "qemu"):
+        raise UserError(f"--mhz {mhz:g}: is the pace of our own emulator; say --board BOARD, and leave --emulator qemu out")
     target = None if board == "host" else boards.find(board)
     missing = qemu.missing(target) if emulator == "qemu" else None
     if missing is not None:
@@ -82,7 +86,9 @@ def command(
                 report = run_on_host(loaded, files, engine=engine or "native", checks=checks, **given)
             else:
                 read_sources(loaded, files, crop)
-                report = run_on_board(build_firmware(loaded, board), files, emulator=emulator or "own", **given)
+                built = build_firmware(loaded, board)
+                built = built if mhz is None else replace(built, board=built.board.at(mhz))
+                report = run_on_board(built, files, emulator=emulator or "own", **given)
     except Exception as error:  # a host stage of the app's
         raise mistake(error, app) from error
     if draw is not None:
