@@ -197,10 +197,8 @@ def test_a_copy_of_an_app_runs_its_own_stage(syn, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["digits_cnn_int8", "hello_world_float", "wakeword_alexa_int8", "keyword_svdf_int16", "face_blazeface_int8"])
-def test_new_takes_a_model_of_ones_own(syn, tmp_path, name):
-    model = Path(os.environ.get("SYNAPTICOS_MODELS", "../shared/models")) / f"{name}.tflite"
-    if not model.is_file():
-        pytest.skip(f"{model}: not there; set SYNAPTICOS_MODELS")
+def test_new_takes_a_model_of_ones_own(syn, tmp_path, name, shared_models):
+    model = shared_models / f"{name}.tflite"
     assert syn("new", tmp_path / "mine", "--model", model)[0] == 0
     status, out, err = syn("run", tmp_path / "mine", "--json")
     assert status == 0, err

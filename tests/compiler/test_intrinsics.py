@@ -28,6 +28,7 @@ def intrinsics() -> list[Function]:
 
 
 ALL = intrinsics()
+CALLED = [f for f in ALL if f.python.__code__.co_argcount]  # the rest are constants that say which code a processor runs
 EDGES = [0, 1, 2, 0x7F, 0x80, 0xFF, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0x80008000, 0x7FFF7FFF, 0x80018001, 0xFFFEFFFF]
 
 
@@ -39,12 +40,10 @@ def both():
     return build.engine("checked"), build.engine("cortex-m")
 
 
-@pytest.mark.parametrize("function", ALL, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("function", CALLED, ids=lambda f: f.__name__)
 def test_the_instruction_does_what_the_body_says(both, function):
     checked, chip = both
     kinds = [t for _, t in checked.program.signature(function)[0]]
-    if not kinds:
-        pytest.skip("a constant that says which code this processor runs")
     r = random.Random(function.__name__)
     data = r.randbytes(64)
     memory = [e.array(k.element, data) for e in both for k in kinds if isinstance(k, PtrType)]

@@ -11,7 +11,6 @@ from synapticos.engine import Build
 from synapticos.kernel.verify import verify_layer
 from synapticos.lang import u8
 from synapticos.model import compile_model
-from synapticos.model.unsupported import UnsupportedModel
 from synapticos.model.verify import ROOTS, job_input
 
 MODELS = [
@@ -36,10 +35,7 @@ def compiled(name, folder):
     path = folder / f"{name}.tflite"
     if not path.exists():
         pytest.skip(f"no {path.name} there")
-    try:
-        return compile_model(importers.load(path))
-    except UnsupportedModel as missing:
-        pytest.skip(str(missing).splitlines()[0])
+    return compile_model(importers.load(path))
 
 
 @pytest.fixture(scope="module")
