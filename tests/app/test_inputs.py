@@ -3,8 +3,11 @@
 import numpy as np
 import pytest
 import synapticos as syn
+from synapticos import boards
+from synapticos.analysis.cycles import timing
 from synapticos.app.image import compile_app, frame_needs
 from synapticos.errors import UserError
+from synapticos.host.check import check_app
 from synapticos.host.execute import run_on_board, run_on_host
 from synapticos.host.firmware import build_firmware
 from synapticos.kernel.status import Status
@@ -322,6 +325,15 @@ def test_a_release_that_lacks_a_source_has_starved(network, tmp_path):
         assert first.release_us == 4000 and first.arrays[0].reshape(-1).tolist() == [*pictures[0], *heats[1]]
         counts = rt.counters()["jobs"]["judge"]
         assert counts["starved"] == 2 and counts["released"] == 4 and len(rest) == 1
+
+
+def test_a_job_of_several_sources_is_checked_with_its_copies(network, tmp_path):
+    app, *_ = timed(network, tmp_path, True, on="heat", deadline=4 * syn.ms)
+    board = boards.find("mps2-an521")
+    check = check_app(app, board.name, timing(board))
+    assert [check.verdict(response) for response in check.responses] == ["kept"]
+    # Both give as much; what heat gives is copied to the job, and the newest picture with it.
+    assert check.kernel["data of heat"] > 1.3 * check.kernel["data of picture"]
 
 
 def test_a_source_that_is_not_read_releases_nothing(network, tmp_path):

@@ -252,7 +252,7 @@ def data_costs(app: App, image: Image, costed: Costed) -> list[Data]:
             parent = next(i for i, job in enumerate(app.jobs) if job.pipeline is source.pipeline)
             out.append(Data(source.name, costed.timing.ns(events.arrived), source.period_us * US, 0, parent))
             continue
-        readers = [job for job in app.jobs if job.pipeline.source is source]
+        readers = [job for job in app.jobs if source in job.pipeline.source.members]
         every = source.period_us or min((job.every for job in readers if job.every), default=0)
         jitter = max((job.jitter for job in readers if job.on is source), default=0)
         out.append(Data(source.name, costed.timing.ns(events.pushed + EXCEPTION + events.arrived), every * US, jitter * US))

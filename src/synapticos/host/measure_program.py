@@ -16,7 +16,7 @@ from synapticos.app.program import INPUTS, KERNEL, program_start
 from synapticos.kernel import hal
 from synapticos.kernel.backend import NpuWork
 from synapticos.kernel.bits import bit
-from synapticos.kernel.capacity import DEADLINES, FEEDS, MAX_JOBS, MAX_WAITING, OFFLOAD, RELEASES
+from synapticos.kernel.capacity import DEADLINES, FEEDS, JOINS, MAX_JOBS, MAX_WAITING, OFFLOAD, RELEASES
 from synapticos.kernel.divide import divide
 from synapticos.kernel.due import give_box, kernel_rest, release_due
 from synapticos.kernel.feed import source_push_at
@@ -41,6 +41,7 @@ from synapticos.lang import (
     i32,
     ignore,
     local,
+    move,
     rom,
     sizeof,
     static,
@@ -201,7 +202,7 @@ def measure_post(kernel: Kernel, state: Measured, number: u32) -> bool:
     state.ids[number] = id
     slot = find_slot(kernel, id)
     if RELEASES != 0 and row.released != 0 and slot != MAX_JOBS:
-        as_released(kernel, kernel.jobs[slot], number)
+        as_released(kernel, kernel.jobs[slot], number, input)
         if STAGE_INPUTS > 1 and kernel.releases.items[number].parent != 0:
             measure_box(kernel, kernel.jobs[slot], kernel.releases.items[number], row.tensor, state.frame)
     written = measure_write(state, record)
@@ -209,13 +210,21 @@ def measure_post(kernel: Kernel, state: Measured, number: u32) -> bool:
 
 
 @fn
-def as_released(kernel: Kernel, job: Job, number: u32) -> None:
-    """As if release `number` had begun this job: its end lets that, an entry and the slot go."""
+def as_released(kernel: Kernel, job: Job, number: u32, input: Ptr[u8]) -> None:
+    """As if release `number` had begun this job: its end lets that, an entry and the slot go. Of several sources it has copies."""
     release = kernel.releases.items[number]
     release.job = job.id
     job.releaser = u8(number + 1)
     job.detached = True
-    if FEEDS != 0 and release.feed != 0:
+    if JOINS != 0 and release.joins != 0:
+        x = job.x[0]
+        at = release.boxes_at + MAX_WAITING * release.stride
+        copies = kernel.regions.get(REGION_ARENA, at, x.size)
+        assert copies is not None, "an input outside the arena"
+        move(copies, input, x.size)
+        x.region = u8(REGION_ARENA)
+        x.offset = at
+    elif FEEDS != 0 and release.feed != 0:
         job.entry = 1
         feed = kernel.releases.feeds[release.feed - 1]
         feed.hold(1)
@@ -406,7 +415,7 @@ def wait_one(kernel: Kernel, number: u32) -> None:
         return
     release = kernel.releases.items[number]
     entry: u32 = 0
-    if FEEDS != 0 and release.feed != 0:
+    if FEEDS != 0 and release.feed != 0 and (JOINS == 0 or release.joins == 0):
         entry = 1
         feed = kernel.releases.feeds[release.feed - 1]
         feed.hold(entry)
@@ -494,6 +503,16 @@ def never_due(kernel: Kernel) -> None:
     if RELEASES != 0:
         kernel.releases.due_us = NEVER
         kernel.releases.due_ticks = NEVER
+
+
+@fn
+def all_given(kernel: Kernel) -> None:
+    """Each source that is read at its newest has given something: what has is copied, or held, and no release starves."""
+    for f in range(FEEDS):
+        feed = kernel.releases.feeds[f]
+        if feed.by_clock and feed.newest == 0:
+            feed.hold(1)
+            feed.newest = 1
 
 
 @fn
@@ -601,6 +620,7 @@ def measure_events(kernel: Kernel, state: Measured, count: u32) -> None:
     nothing_yet(kernel, state)
     for j in range(count):
         begin(kernel, state, j, False)
+    all_given(kernel)
     for full in range(2):
         if RELEASES != 0:
             queues(kernel, count, full != 0)
