@@ -55,7 +55,7 @@ Shape *shapes_largest(Shapes *self) {
 bool shapes_add(Shapes *self, Shape *like) {
     if (self->count == SLOTS) {
         return false; }
-    __builtin_memcpy(&self->items[self->count], like, sizeof(Shape));
+    *&self->items[self->count] = *like;
     self->count++;
     return true;
 }

@@ -368,9 +368,10 @@ class ExprEmitter:
                 return f"{self.operand(e.args[0], 13)} {'/' if e.name[0] == 'd' else '%'} {self.operand(b, UNARY)}", 13
             return f"syn_{e.name}_{unit(e.type)}({args[0]}, {args[1]}, {self.at(e)})", POSTFIX
         if e.name == "copy":
-            name = e.args[0].type.name if isinstance(e.args[0].type, StructType) else ""
-            # The same or apart: checked runs trap where the two overlap.
-            return f"__builtin_memcpy({args[0]}, {args[1]}, {f'sizeof({name})' if name else e.args[0].type.size})", POSTFIX
+            # The same or apart: checked runs trap where the two overlap. An assignment may be to itself, memcpy may not.
+            if isinstance(e.args[0].type, StructType):
+                return f"*{self.operand(e.args[0], UNARY)} = *{self.operand(e.args[1], UNARY)}", 2
+            return f"__builtin_memmove({args[0]}, {args[1]}, {e.args[0].type.size})", POSTFIX
         if e.name == "aligned":
             return f"((uintptr_t){self.operand(e.args[0], UNARY)} & ({args[1]} - 1u)) == 0", 9
         if e.name == "move":

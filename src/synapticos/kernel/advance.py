@@ -103,7 +103,9 @@ def take_host_stage(kernel: Kernel, slot: u32) -> None:
     status = job.status
     stage = u32(job.stage)
     if status == Status.OK:
-        status = end_stage(kernel, job, job.x[0])
+        y = local(Tensor, zero=False)
+        copy(y, job.x[0])
+        status = end_stage(kernel, job, y)
     last = status == Status.OK and job.stage == kernel.pipelines.items[job.pipeline].count
     if last:
         if not job.abort:

@@ -227,13 +227,19 @@ def hand_on(job: Job, x: Tensor, y: Tensor) -> None:
     x.lifetime = Lifetime.EPHEMERAL
 
 
-@fn
-def end_stage(kernel: Kernel, job: Job, y: Tensor) -> Status:
-    """A stage answered OK and left `y`: hand it on, if `accept` takes it."""
-    check(accept(kernel, job, kernel.pipelines.items[job.pipeline], y))
+@fn(inline=True)
+def end_row(job: Job, y: Tensor) -> None:
+    """What a stage left is what the job has, until it is picked again."""
     hand_on(job, job.x[0], y)
     job.quant[0].scale = 0.0
     job.quant[0].zero = 0
+
+
+@fn
+def end_stage(kernel: Kernel, job: Job, y: Tensor) -> Status:
+    """A stage answered OK and left `y`, which is not the job's own: hand it on, if `accept` takes it."""
+    check(accept(kernel, job, kernel.pipelines.items[job.pipeline], y))
+    end_row(job, y)
     return Status.OK
 
 
@@ -575,9 +581,7 @@ def run_row(kernel: Kernel, job: Job, pipeline: Pipeline) -> Status:
             check(BUILTINS[stage.number](call))
         check(accept(kernel, job, pipeline, call.y))
         going = next_in_row(kernel, job, pipeline, call)
-    hand_on(job, job.x[0], call.y)
-    job.quant[0].scale = 0.0
-    job.quant[0].zero = 0
+    end_row(job, call.y)
     return Status.OK
 
 
