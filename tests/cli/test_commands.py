@@ -21,9 +21,10 @@ HELLO = EXAMPLES / "hello_world"
 def refusal(syn, *arguments):
     status, out, err = syn(*arguments)
     assert status == 2, (out, err)
-    assert err.count("\n") == 1 and err.startswith("syn: "), err
+    told = [line for line in err.splitlines() if not line.startswith("compiling ")]  # which takes long, once
+    assert len(told) == 1 and told[0].startswith("syn: "), err
     assert not out
-    return err
+    return told[0]
 
 
 def needs_arm():
@@ -228,7 +229,8 @@ def test_ctrl_c_ends_a_run_without_a_traceback(tmp_path):
     running.send_signal(signal.SIGINT)
     out, err = running.communicate(timeout=30)
     assert running.returncode == 130, err
-    assert "Traceback" not in err and not out
+    assert "Traceback" not in err and err.endswith("syn: interrupted\n")  # and what there is by then
+    assert all(line.startswith("wave ") for line in out.splitlines())
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
@@ -271,12 +273,3 @@ app.job(app.pipeline("p", source).model(sine).stage(half))
 """
     )
     assert "app.py:7: TypeError: " in refusal(syn, "run", tmp_path / "app.py")
-
-
-def test_a_run_says_what_was_late_or_dropped():
-    from synapticos.cli.run import losses
-
-    good = {"released": 9, "misses": 0, "dropped": 0}
-    assert losses({}) == losses({"jobs": {"a": good}}) == []
-    bad = {"released": 1402, "misses": 9, "dropped": 182}
-    assert losses({"jobs": {"a": good, "worn": bad}}) == ["worn: 9 missed their deadline, 182 dropped, of 1,402 released"]
