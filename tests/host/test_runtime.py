@@ -429,6 +429,5 @@ def test_what_firmware_says_is_put_in_words():
     from synapticos.host.execute import in_words
 
     app = make()
-    app.job(app.pipelines["wave"])
     told = in_words(compile_app(app), "job 0 frame 0: 0\njob 0 frame 12: -12\nanything else: 3\n")
     assert told == "wave, frame 0: done\nwave, frame 12: has too little memory\nanything else: 3\n"
