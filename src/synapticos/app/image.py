@@ -44,12 +44,10 @@ DTYPE = {"int8": DType.INT8, "uint8": DType.UINT8, "int16": DType.INT16, "int32"
 HOST_ROOTS: list[Any] = [
     program.app_start,
     sched.infer_post,
-    sched.infer_wait,
     sched.infer_detach,
     sched.infer_output,
     sched.infer_error_at,
     sched.infer_fault,
-    sched.outcome,
     sched.kernel_poll,
     sched.stage_take,
     sched.stage_done,

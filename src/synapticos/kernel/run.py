@@ -31,8 +31,6 @@ from synapticos.kernel.stages.tables import BUILTINS, capacity
 from synapticos.kernel.status import Status
 from synapticos.kernel.tensor import MAX_DIMS, STAGE_INPUTS, DType, Lifetime, StageCall, Tensor, element_size
 
-SMALLEST_FRAME: Final[u32] = 16
-
 
 @fn(inline=True)
 def runs_on(job: Job) -> bool:
