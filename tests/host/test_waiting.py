@@ -220,6 +220,29 @@ def test_closing_does_not_wait_for_a_slice_of_the_thread_that_sleeps():
     assert min(took) < 0.015
 
 
+def test_whoever_comes_as_it_is_closed_is_told():
+    for _ in range(6):
+        rt, told = syn.Runtime(beating()), []
+
+        def busy(ask, rt=rt, told=told):
+            try:
+                while True:
+                    ask(rt)
+            except Exception as error:
+                told.append(str(error))
+
+        asks = [lambda rt: rt.poll(), lambda rt: rt.push("pulse", byte(1)), lambda rt: rt.enable("beat"), lambda rt: rt.run("wave", byte(0))]
+        threads = [threading.Thread(target=busy, args=(ask,)) for ask in asks]
+        for thread in threads:
+            thread.start()
+        time.sleep(0.02)
+        rt.close()
+        for thread in threads:
+            thread.join(PROMPT)
+            assert not thread.is_alive()
+        assert len(told) == len(asks) and all("the runtime is closed" in words or "was cancelled" in words for words in told), told
+
+
 @pytest.mark.parametrize("serving", [False, True])
 def test_ctrl_c_ends_a_wait_and_nobody_hangs(serving):
     """Wherever it strikes. A kernel that it leaves in the middle of a step is closed, and says so to all."""

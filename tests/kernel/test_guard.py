@@ -36,10 +36,23 @@ def dividing(call: StageCall) -> Status:
     return Status.OK
 
 
+@struct
+class Answer:
+    status: Status
+
+
+@fn
+def overrun(call: StageCall) -> Status:
+    words = local(u32, 1)
+    words[0] = 0x10000018 + call.inputs
+    return view(Answer, view(u8, words)).status
+
+
 WILD = {"out_of_bounds": out_of_bounds, "overflowing": overflowing, "dividing": dividing}
 STAGES = {APP_STAGE + len(TABLES[APP_STAGES]) + i: (name, f) for i, (name, f) in enumerate(WILD.items())}
 NUMBER = {name: number for number, (name, _) in STAGES.items()}
-GUARDED = {**OPTIONS, "GUARD": 1, "tables": {**TABLES, APP_STAGES: [*TABLES[APP_STAGES], *WILD.values()]}}
+OVERRUN = APP_STAGE + len(TABLES[APP_STAGES]) + len(WILD)
+GUARDED = {**OPTIONS, "GUARD": 1, "tables": {**TABLES, APP_STAGES: [*TABLES[APP_STAGES], *WILD.values(), overrun]}}
 DATA = bytes(range(48))
 
 
@@ -121,3 +134,13 @@ def test_a_slot_that_held_a_faulted_job_is_as_good_as_any(guarded):
         out = w.e.new(Fault)
         assert w.e(infer_fault, w.kernel, job, out) == Status.NODATA
         assert w.result(job) == stub_output(DATA)
+
+
+@pytest.mark.only("native", "cortex-m")
+def test_a_number_that_is_no_status_is_an_error_like_others(guarded):
+    """As a stage leaves that has overrun what it answers."""
+    w = guarded
+    w.hand_model()
+    job = w.submit(w.pipeline(w.model(), (OVERRUN,)), DATA)
+    w.run()
+    assert w("infer_wait", job, 0) == Status.IO

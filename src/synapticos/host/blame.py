@@ -23,6 +23,14 @@ WORDS = {
 _AROUND = ("kernel/guard.py", "kernel/handler.py")  # call stages, layers and handlers
 
 
+def status_of(number: Any) -> Status:
+    """A number that firmware wrote down as a status; IO if it is none, as an overrun stage may leave."""
+    try:
+        return Status(int(number))
+    except ValueError:
+        return Status.IO
+
+
 def words_of(status: Status) -> str:
     """A status as the rest of a sentence."""
     return WORDS.get(status, f"ended with {status.name}")

@@ -20,13 +20,12 @@ from synapticos.app.program import FrameRecord
 from synapticos.app.sources import Feed
 from synapticos.boards import faults
 from synapticos.errors import KernelError, UserError
-from synapticos.host.blame import Failure, words_of
+from synapticos.host.blame import Failure, status_of, words_of
 from synapticos.host.clock import plan_run, read_by_clock, run_by_clock
 from synapticos.host.firmware import Firmware
 from synapticos.host.record import read_handled, read_record
 from synapticos.host.report import Report, Result
 from synapticos.host.runtime import Runtime
-from synapticos.kernel.status import Status
 
 ENGINES = ("native", "checked", "cortex-m")
 Frames = list[list[np.ndarray]]  # of each job
@@ -153,7 +152,7 @@ def in_words(image: Image, text: str) -> str:
     def line(found: re.Match[str]) -> str:
         job, frame, status = (int(n) for n in found.groups())
         name = image.jobs[job].pipeline.name if job < len(image.jobs) else f"job {job}"
-        return f"{name}, frame {frame}: {'done' if status == 0 else words_of(Status(status))}"
+        return f"{name}, frame {frame}: {'done' if status == 0 else words_of(status_of(status))}"
 
     return re.sub(r"^job (\d+) frame (\d+): (-?\d+)$", line, text, flags=re.MULTILINE)
 
@@ -166,7 +165,7 @@ def _why(built: Firmware, done: Any) -> str:
     words = [line.strip() for line in told if line.startswith("  ")]  # what `explain` has added
     if words:
         return "stopped " + "; ".join(words)
-    last = re.sub(r"^(the app does not start|stopped): (-\d+)$", lambda m: f"{m[1]}: it {words_of(Status(int(m[2])))}", told[-1] if told else "")
+    last = re.sub(r"^(the app does not start|stopped): (-\d+)$", lambda m: f"{m[1]}: it {words_of(status_of(m[2]))}", told[-1] if told else "")
     return done.reason or last or f"ended with {done.code}"
 
 

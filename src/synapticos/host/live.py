@@ -172,7 +172,7 @@ class Live:
             raw = np.ascontiguousarray(array).tobytes()
         if not raw:
             return True
-        with self.runtime._calls:
+        with self.runtime._open():
             buffer = self.e.array(lang.u8, raw)
             status = Status(int(self.e(feed.source_push, self.kernel, found.number, buffer, len(raw))))
         if status == Status.BUSY:
@@ -242,10 +242,10 @@ class Live:
 
     def counters(self) -> dict[str, dict[str, dict[str, int]]]:
         """Of each job and each source, what became of it since boot."""
-        if self._counts:
-            return self._counts  # the kernel's memory is given back
         jobs, sources = {}, {}
-        with self.runtime._calls:
+        with self.runtime._taking:
+            if self._counts:
+                return self._counts  # the kernel's memory is given back, or will be
             of_job, of_source = self.e.new(JobCounts), self.e.new(FeedCounts)
             for i, job in enumerate(self.runtime.image.jobs):
                 self.e(due.job_counts, self.kernel, i, of_job)
@@ -269,7 +269,7 @@ class Live:
         number = next((i for i, job in enumerate(self.runtime.image.jobs) if job.pipeline.name == name), None)
         if number is None:
             raise UserError(f'{self.runtime.app.name}: pipeline "{name}" has no job')
-        with self.runtime._calls:
+        with self.runtime._open():
             self.e(due.job_enable, self.kernel, number, on)
 
     def deliver(self) -> None:

@@ -10,7 +10,7 @@ from synapticos import lang
 from synapticos.app.program import FrameRecord
 from synapticos.app.spec import DTYPES, Spec
 from synapticos.boards import faults
-from synapticos.host.blame import Failure, blame
+from synapticos.host.blame import Failure, blame, status_of
 from synapticos.host.firmware import Firmware
 from synapticos.host.report import HandlerReport
 from synapticos.kernel.job import Fault
@@ -24,7 +24,7 @@ def read_record(
     """The record at byte `at`: outputs or a failure, times, and where it ends."""
     record = lang.unpack(FrameRecord, data, at)
     at += lang.sizeof(FrameRecord)
-    status = Status(int(record["status"]))
+    status = status_of(record["status"])
     arrays: list[np.ndarray] = []
     failure: Failure | None = None
     if status != Status.OK:
@@ -52,7 +52,7 @@ def read_handled(built: Firmware, elf: faults.Image, data: bytes) -> dict[str, H
     for i, pipeline in enumerate(built.image.pipelines):
         if pipeline.handler is not None and (i + 1) * size <= len(data):
             row = lang.unpack(Handled, data, i * size)
-            status = Status(int(row["status"]))
+            status = status_of(row["status"])
             fault = row["fault"] if row["errors"] and int(row["fault"]["kind"]) else None
             failure = None
             if row["errors"]:

@@ -403,6 +403,14 @@ class Runtime:
             self._engine(calls.job_stop, self.kernel, number)
             self._engine(sched.infer_detach, self.kernel, number)
 
+    @contextlib.contextmanager
+    def _open(self) -> Iterator[None]:
+        """Not closed, and not until the block's end."""
+        with self._taking:
+            if self._closed:
+                self._over()
+            yield
+
     def _over(self) -> NoReturn:
         raise UserError(f"{self.app.name}: the runtime is closed")
 
@@ -415,6 +423,8 @@ class Runtime:
         if self._closed:
             self._over()
         with self._turn():
+            if self._closed:
+                self._over()
             try:
                 with self._calls:
                     answer, number = self._engine(sched.kernel_poll, self.kernel)

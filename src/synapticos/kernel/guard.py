@@ -71,7 +71,7 @@ def watchdog(kernel: Kernel, job: Job) -> u32:
 
 @fn(inline=False)
 def guard_stage(kernel: Kernel, job: Job, work: StageWork) -> Status:
-    """Run a stage: its status, or that of its fault. It may write its result's room, its state, scratch and the call, and read
+    """Run a stage: its status (`answered`), or that of its fault. It may write its result's room, its state, scratch and the call, and read
     its inputs and its configuration."""
     call = work.call
     hal.guard_open(kernel.board, call.y_data, call.y.size, True)
@@ -90,13 +90,13 @@ def guard_stage(kernel: Kernel, job: Job, work: StageWork) -> Status:
     fault = view(Fault, job.x[0])
     kind = hal.guard_run(kernel.board, run_stage_work, view(u8, work), sizeof(StageWork), limit_us, view(u32, fault))
     if kind == u32(FaultKind.NONE):
-        return work.status
+        return answered(work.status)
     return guard_broken(kernel, job, kind)
 
 
 @fn(inline=False)
 def guard_layer(kernel: Kernel, job: Job, work: LayerWork) -> Status:
-    """Run rows of a layer: its status, or that of its fault. It may write its model's frame and state, and scratch."""
+    """Run rows of a layer: its status (`answered`), or that of its fault. It may write its model's frame and state, and scratch."""
     m = work.memory
     hal.guard_open(kernel.board, m.frame, m.frame_bytes, True)
     if m.scratch_bytes != 0:
@@ -109,8 +109,16 @@ def guard_layer(kernel: Kernel, job: Job, work: LayerWork) -> Status:
     fault = view(Fault, job.x[0])
     kind = hal.guard_run(kernel.board, run_layer_work, view(u8, work), sizeof(LayerWork), limit_us, view(u32, fault))
     if kind == u32(FaultKind.NONE):
-        return work.status
+        return answered(work.status)
     return guard_broken(kernel, job, kind)
+
+
+@fn(inline=True)
+def answered(status: Status) -> Status:
+    """What a guarded call left as its status, which it may have overrun: IO for what lies outside the range of statuses."""
+    if i32(status) > 0 or i32(status) < i32(Status.CANCELED):
+        return Status.IO
+    return status
 
 
 @fn(inline=False)
