@@ -8,7 +8,7 @@ from synapticos.analysis.cycles import timing
 from synapticos.app.image import compile_app, frame_needs
 from synapticos.errors import UserError
 from synapticos.host.check import check_app
-from synapticos.host.execute import run_on_board, run_on_host
+from synapticos.host.execute import read_sources, run_on_board, run_on_host
 from synapticos.host.firmware import build_firmware
 from synapticos.kernel.status import Status
 from synapticos.lang import Array, Shaped, f32, i8
@@ -299,6 +299,7 @@ def test_a_clock_or_one_of_its_sources_releases_a_job_of_several(network, tmp_pa
     ways = [lambda: run_on_host(app, {}), lambda: run_on_host(app, {}, engine="checked"), lambda: run_on_board(build_firmware(app, "mps2-an521"), {})]
     for run in ways if parts or "every" in job else ways[1:2]:
         report = run()
+        assert len(read_sources(app, {}, False)) == 2  # as long as each is
         assert [r.release_us for r in report.results] == [1000 * t for t in times] and not report.failures
         want = [np.concatenate([pictures[t // 10], heats[t // 4]]).tolist() for t in times]
         assert [r.arrays[0].reshape(-1).tolist() for r in report.results] == want

@@ -39,6 +39,8 @@ def read_sources(app: App, files: dict[str, Path], crop: bool) -> Frames:
     if not app.jobs:
         raise UserError(f'app "{app.name}": has no job; app.job(pipeline) makes one')
     sources = [job.pipeline.source for job in app.jobs if not isinstance(job.pipeline.source, Feed)]
+    if any(job.released for job in app.jobs):  # each comes at times of its own
+        sources = [one for source in sources for one in source.members if not isinstance(one, Feed)]
     return [list(source.read_from(files, crop=crop)) for source in sources]
 
 
