@@ -121,14 +121,10 @@ def answered(status: Status) -> Status:
     return status
 
 
-@fn(inline=False)
-def guard_broken(kernel: Kernel, job: Job, kind: u32) -> Status:
-    """A guarded call did not return: count it. The job's Fault lies where its first tensor was, which is lost with it.
-
-    Returns TIMEDOUT if it took longer than it may; else ACCES.
-    """
+@fn(inline=True)
+def count_broken(kernel: Kernel, kind: u32) -> Status:
+    """A guarded call did not return: count it. Returns TIMEDOUT if it took longer than it may; else ACCES."""
     late = kind == u32(FaultKind.LATE)
-    job.faulted = True
     for guard in kernel.guards:
         if late:
             guard.watchdogs = wrap(u32, guard.watchdogs + 1)
@@ -137,3 +133,10 @@ def guard_broken(kernel: Kernel, job: Job, kind: u32) -> Status:
     if late:
         return Status.TIMEDOUT
     return Status.ACCES
+
+
+@fn(inline=False)
+def guard_broken(kernel: Kernel, job: Job, kind: u32) -> Status:
+    """`count_broken` of a stage or layer. The job's Fault lies where its first tensor was, which is lost with it."""
+    job.faulted = True
+    return count_broken(kernel, kind)

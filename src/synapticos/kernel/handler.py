@@ -10,7 +10,7 @@ from synapticos.lang import *
 from synapticos.kernel import hal
 from synapticos.kernel.capacity import DEADLINES, GUARD, MAX_JOBS, WATCHDOG_US, WATCHDOGS
 from synapticos.kernel.due import since_start
-from synapticos.kernel.guard import APP_STAGES
+from synapticos.kernel.guard import APP_STAGES, answered, count_broken
 from synapticos.kernel.job import Fault, FaultKind, Job, JobDone, Timed
 from synapticos.kernel.kernel import Kernel
 from synapticos.kernel.pipeline import Pipeline, Stage
@@ -113,18 +113,10 @@ def guard_handler(kernel: Kernel, pipeline: Pipeline, work: HandlerWork) -> Stat
     fault = local(Fault)
     kind = hal.guard_run(kernel.board, run_handler_work, view(u8, work), sizeof(HandlerWork), limit_us, view(u32, fault))
     if kind == u32(FaultKind.NONE):
-        return work.status
-    late = kind == u32(FaultKind.LATE)
-    for guard in kernel.guards:
-        if late:
-            guard.watchdogs = wrap(u32, guard.watchdogs + 1)
-        else:
-            guard.faults = wrap(u32, guard.faults + 1)
+        return answered(work.status)
     for handled in pipeline.handled:
         copy(handled.fault, fault)
-    if late:
-        return Status.TIMEDOUT
-    return Status.ACCES
+    return count_broken(kernel, kind)
 
 
 @fn
