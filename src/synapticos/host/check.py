@@ -342,9 +342,9 @@ def step_bounds(job: JobDecl, costed: Costed, profile: Profile | None) -> list[B
             continue
         declared = job.pipeline.steps[step.stage].cost_us * US
         ns, how = costed.timing.ns(step.most), "exact"
-        if not step.steady and step.bound is not None:
+        if not step.exact and step.bound is not None:
             ns, how = costed.timing.ns(step.bound), "bound"
-        elif not step.steady:
+        elif not step.exact:
             how = "measured"
         if profile is not None:
             # What it took on the board, and as much more as the longest way is longer than the longest that was seen.

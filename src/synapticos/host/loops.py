@@ -6,6 +6,7 @@ import ast
 import sys
 from pathlib import Path
 
+from synapticos.app.stage import Binding
 from synapticos.app.declare import App
 
 
@@ -24,9 +25,14 @@ class LoopSource:
         for pipeline in app.pipelines.values():
             for step in pipeline.steps:
                 if step.binding is not None:
-                    file = Path(step.binding.stage.python.__code__.co_filename)
-                    self._own.add(file.name)
-                    self._paths[file.name] = file
+                    self._know(step.binding)
+            if pipeline.handler is not None:
+                self._know(pipeline.handler)
+
+    def _know(self, binding: Binding) -> None:
+        file = Path(binding.stage.python.__code__.co_filename)
+        self._own.add(file.name)
+        self._paths[file.name] = file
 
     def __call__(self, file: str, line: int) -> tuple[str, int | None]:
         own = Path(file).name in self._own and not file.startswith("synapticos/")

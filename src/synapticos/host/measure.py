@@ -63,15 +63,16 @@ class StepCost:
     bound: int | None = None  # cycles that no input takes more than
     why: str = ""  # there is no such bound
     npu_ns: int = 0  # the accelerator works so long, and the processor not at all
+    own: bool = False  # code of the app's: a branch that no input of ours takes may be in it
 
     @property
     def most(self) -> int:
         return max(self.cycles)
 
     @property
-    def steady(self) -> bool:
-        """No input made a difference."""
-        return len(set(self.instructions)) == 1
+    def exact(self) -> bool:
+        """No input made a difference, and none could."""
+        return len(set(self.instructions)) == 1 and (not self.own or self.bound == self.most)
 
 
 @dataclass
@@ -208,10 +209,11 @@ def measure(
     for job in image.jobs:
         steps, handler = costed.steps[job.pipeline.name], job.pipeline.handler
         for step in steps:
+            step.own = job.pipeline.steps[step.stage].kind == "stage"
             if handler is not None and step is steps[-1]:
                 own = names.index(handler.adapter.c_name) if handler.adapter.c_name in names else len(names)
                 _with_handler(code, step, roots, own, _limit(job.pipeline.steps[step.stage]), loops)
-            elif not step.steady:
+            elif step.own or not step.exact:
                 _bound(code, step, roots, _limit(job.pipeline.steps[step.stage]), loops)
     costed.tick, costed.doze = costed_extra
     costed.instructions = done.instructions
@@ -401,19 +403,15 @@ def _bound(code: Code, step: StepCost, roots: list[int], limit: int | None, loop
 
 def _with_handler(code: Code, step: StepCost, roots: list[int], own: int, limit: int | None, loops: LoopSource) -> None:
     """Of a job's last step, in whose poll its handler runs: the bounds of both, each without the other."""
-    if step.steady:
-        return
     ran = [call.cycles if call is not None else 0 for call in step.handled]
     alone = replace(step, cycles=[cycles - one for cycles, one in zip(step.cycles, ran, strict=True)], instructions=[])
-    if len(set(alone.cycles)) == 1:
+    if len(set(alone.cycles)) == 1 and not step.own:
         alone.bound = alone.most
     else:
         _bound(code, alone, roots, limit, loops)
     handler = StepCost(step.stage, None, 0, "handler", [one for one in ran if one], [], [call for call in step.handled if call is not None])
     if not handler.cycles:
         handler.bound, handler.why = None, "its handler was not seen"
-    elif len(set(handler.cycles)) == 1 and len(handler.cycles) == len(ran):
-        handler.bound = handler.most
     elif own < len(roots):
         _bound(code, handler, roots, None, loops)
     if alone.bound is not None and handler.bound is not None:
