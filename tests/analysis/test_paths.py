@@ -126,6 +126,21 @@ def test_a_branch_that_no_input_takes_is_in_the_bound(monkeypatch):
     assert known.bound / 2 < max(seen.cycles) <= known.bound
 
 
+def test_a_branch_of_a_handler_that_no_input_takes_is_in_the_bound():
+    """Also behind a network, of which every input takes the same."""
+    app = app_of(seldom, "handled")
+
+    @app.on(app.pipelines["plain"])
+    def rare(y: Shaped[Array[i8], 1, 1], job: syn.JobInfo) -> None:
+        if job.job == 12345:
+            for i in range(2000):
+                job.item = (job.item * 5 + u32(i)) & 0xFFFF
+
+    _, costed = measure(app, timing(boards.find(BOARD)), BOARD)
+    last = costed.steps["plain"][-1]
+    assert len(set(last.instructions)) == 1 and not last.exact and last.bound > 3 * last.most, last.why
+
+
 def test_a_loop_in_a_branch_that_no_input_takes_has_no_bound():
     step = steps_of(seldom_and_by_the_data, "seldom_too")[0]
     assert len(set(step.instructions)) == 1 and not step.exact and step.bound is None and "test_paths.py" in step.why

@@ -63,7 +63,7 @@ class StepCost:
     bound: int | None = None  # cycles that no input takes more than
     why: str = ""  # there is no such bound
     npu_ns: int = 0  # the accelerator works so long, and the processor not at all
-    own: bool = False  # code of the app's: a branch that no input of ours takes may be in it
+    own: bool = False  # code of the app's, its handler's too: a branch that no input of ours takes may be in it
 
     @property
     def most(self) -> int:
@@ -213,6 +213,7 @@ def measure(
             if handler is not None and step is steps[-1]:
                 own = names.index(handler.adapter.c_name) if handler.adapter.c_name in names else len(names)
                 _with_handler(code, step, roots, own, _limit(job.pipeline.steps[step.stage]), loops)
+                step.own = True
             elif step.own or not step.exact:
                 _bound(code, step, roots, _limit(job.pipeline.steps[step.stage]), loops)
     costed.tick, costed.doze = costed_extra
