@@ -6,8 +6,8 @@ import ast
 import sys
 from pathlib import Path
 
-from synapticos.app.stage import Binding
 from synapticos.app.declare import App
+from synapticos.app.stage import Binding
 
 
 class LoopSource:
