@@ -51,8 +51,25 @@ def overrun(call: StageCall) -> Status:
 WILD = {"out_of_bounds": out_of_bounds, "overflowing": overflowing, "dividing": dividing}
 STAGES = {APP_STAGE + len(TABLES[APP_STAGES]) + i: (name, f) for i, (name, f) in enumerate(WILD.items())}
 NUMBER = {name: number for number, (name, _) in STAGES.items()}
+@fn
+def talking(call: StageCall) -> Status:
+    """Says what its first byte asks for."""
+    match call.x_data[0][0]:
+        case 0:
+            return Status.NOENT
+        case 1:
+            return Status.CANCELED
+        case 2:
+            return Status.TIMEDOUT
+        case 3:
+            return Status.INPROGRESS
+        case _:
+            return Status.NODEV
+
+
 OVERRUN = APP_STAGE + len(TABLES[APP_STAGES]) + len(WILD)
-GUARDED = {**OPTIONS, "GUARD": 1, "tables": {**TABLES, APP_STAGES: [*TABLES[APP_STAGES], *WILD.values(), overrun]}}
+TALKING = OVERRUN + 1
+GUARDED = {**OPTIONS, "GUARD": 1, "tables": {**TABLES, APP_STAGES: [*TABLES[APP_STAGES], *WILD.values(), overrun, talking]}}
 DATA = bytes(range(48))
 
 
@@ -144,3 +161,19 @@ def test_a_number_that_is_no_status_is_an_error_like_others(guarded):
     job = w.submit(w.pipeline(w.model(), (OVERRUN,)), DATA)
     w.run()
     assert w("infer_wait", job, 0) == Status.IO
+
+
+@pytest.mark.parametrize("guard", [0, 1])
+def test_a_stage_says_no_more_of_its_job_than_that_it_failed(make, guard):
+    """A job that seems to be gone, cancelled, late or not over would be waited for, or taken for another's work."""
+    w = World(make(*ROOTS, infer_fault, **{**GUARDED, "GUARD": guard}))
+    w.hand_model()
+    pipe = w.pipeline(w.model(), (PASS, TALKING))
+    for first in range(5):
+        job = w.submit(pipe, bytes([first, *range(47)]))
+        w.run()
+        assert w("infer_wait", job, 0) == (Status.IO if first < 4 else Status.NODEV)
+        assert w("infer_error_at", job) == (1, 0)
+        w("infer_detach", job)
+        w("mem_reset_ephemeral")
+    assert w.kernel.stats.errors == 5

@@ -8,6 +8,7 @@ from synapticos.kernel import hal
 from synapticos.kernel.backend import NpuState
 from synapticos.kernel.capacity import ACCELERATOR, COMPOSING, DEADLINES, HOST_STAGES, LATE_POLICIES, MAX_JOBS, OFFLOAD, PROFILING, RECLAIM, RELEASES
 from synapticos.kernel.feed import release_over
+from synapticos.kernel.guard import refused
 from synapticos.kernel.job import FREE_FRAME, HostWork, Job, JobDone, JobState, Late, Timed, job_finished
 from synapticos.kernel.kernel import Inside, Kernel
 from synapticos.kernel.offload import npu_leave
@@ -106,6 +107,8 @@ def take_host_stage(kernel: Kernel, slot: u32) -> None:
         y = local(Tensor, zero=False)
         copy(y, job.x[0])
         status = end_stage(kernel, job, y)
+    else:
+        status = refused(status)
     last = status == Status.OK and job.stage == kernel.pipelines.items[job.pipeline].count
     if last:
         if not job.abort:

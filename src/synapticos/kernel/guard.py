@@ -113,12 +113,26 @@ def guard_layer(kernel: Kernel, job: Job, work: LayerWork) -> Status:
     return guard_broken(kernel, job, kind)
 
 
-@fn(inline=True)
-def answered(status: Status) -> Status:
-    """What a guarded call left as its status, which it may have overrun: IO for what lies outside the range of statuses."""
+@fn(inline=False)
+def refused(status: Status) -> Status:
+    """What a stage or layer says that has not ended well, as its job's status.
+
+    IO for what would say something else of the job than that it failed (no such job, cancelled, late, still going on), and
+    for a number that is no status: an overrun call may leave any.
+    """
     if i32(status) > 0 or i32(status) < i32(Status.CANCELED):
         return Status.IO
+    if status == Status.NOENT or status == Status.CANCELED or status == Status.TIMEDOUT or status == Status.INPROGRESS:
+        return Status.IO
     return status
+
+
+@fn(inline=True)
+def answered(status: Status) -> Status:
+    """What a guarded call left as its status: OK, or as `refused` says."""
+    if status == Status.OK:
+        return status
+    return refused(status)
 
 
 @fn(inline=True)

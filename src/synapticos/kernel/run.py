@@ -16,7 +16,7 @@ from synapticos.kernel.capacity import (
 )  # fmt: skip
 from synapticos.kernel.container import ModelMemory
 from synapticos.kernel.feed import source_push
-from synapticos.kernel.guard import APP_STAGES, LayerWork, StageWork, guard_layer, guard_stage
+from synapticos.kernel.guard import APP_STAGES, LayerWork, StageWork, guard_layer, guard_stage, refused
 from synapticos.kernel.job import FREE_FRAME, REALTIME, HostWork, Job
 from synapticos.kernel.kernel import Kernel
 from synapticos.kernel.model import RAW_OUTPUT, Model, ModelState, noted_outputs
@@ -566,17 +566,20 @@ def run_row(kernel: Kernel, job: Job, pipeline: Pipeline) -> Status:
     """Call the stage that has its buffer; and those behind it in the same poll, if nothing could come between and each takes
     what the one before left. That is handed on from call to call, and is the job's own once the row is over.
 
-    Returns the first status that is not OK, of a stage or of `accept`.
+    Returns the first status that is not OK, of a stage (as `refused` has it) or of `accept`.
     """
     call = local(StageCall, zero=False)
     check(fill_call(kernel, job, pipeline, pipeline.stages[job.stage], call))
     going = True
     while going:
         stage = pipeline.stages[job.stage]
+        status = Status.OK
         if stage.kind == StageKind.APP:
-            check(APP_STAGES[stage.number](call))
+            status = APP_STAGES[stage.number](call)
         else:
-            check(BUILTINS[stage.number](call))
+            status = BUILTINS[stage.number](call)
+        if status != Status.OK:
+            return refused(status)
         check(accept(kernel, job, pipeline, call.y))
         going = next_in_row(kernel, job, pipeline, call)
     end_row(job, call.y)
