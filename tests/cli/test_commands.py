@@ -233,6 +233,40 @@ def test_ctrl_c_ends_a_run_without_a_traceback(tmp_path):
     assert all(line.startswith("wave ") for line in out.splitlines())
 
 
+ENDLESS = '''
+import synapticos as syn
+from synapticos import Array, Shaped, Status, i8, u8, u32
+
+app = syn.App("endless")
+source = app.frames("x", (1, 1), "uint8", file="x.bin")
+net = app.model("sine.tflite", outputs=("y",))
+
+@syn.stage
+def turn(x: Shaped[Array[u8], 1, 1], out: Shaped[Array[i8], 1]) -> Status:
+    n = u32(x[0, 0])
+    while n == 1:
+        n = n & 3
+    out[0] = 5
+    return Status.OK
+
+app.job(app.pipeline("p", source).stage(turn).model(net))
+'''
+
+
+def test_a_second_ctrl_c_ends_a_stage_that_never_returns(tmp_path):
+    (tmp_path / "app.py").write_text(ENDLESS)
+    (tmp_path / "x.bin").write_bytes(b"\1")
+    (tmp_path / "sine.tflite").write_bytes((HELLO / "sine.tflite").read_bytes())
+    command = [sys.executable, "-m", "synapticos", "run", str(tmp_path / "app.py")]
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    end = time.monotonic() + 60
+    while running.poll() is None and time.monotonic() < end:
+        time.sleep(2)
+        running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=5)
+    assert running.returncode == 130 and out == "" and err.endswith("syn: interrupted\n") and "Traceback" not in err, err
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 @pytest.mark.parametrize("more", [(), ("--json",)])
 def test_a_full_disk_behind_stdout_is_one_line(more):

@@ -126,6 +126,18 @@ def test_an_end_by_the_deadline_is_paid_for_by_the_release():
     assert cost(released=False, late="abort") == cost(released=False) > 1320  # posted, and nothing of it waits
 
 
+def test_a_step_that_its_watchdog_ends_keeps_no_deadline():
+    def checked(watchdog):
+        app = syn.App("watched", watchdog=watchdog)
+        app.job(app.pipeline("a", app.frames("angles", (1, 1), "int8")).model(app.model(SINE)), every=10 * syn.ms, deadline=9 * syn.ms)
+        return check_app(app, "mps2-an521", timing(boards.find("mps2-an521")))
+
+    ended, kept = checked(10), checked(10_000)
+    assert not ended.good and ended.verdict(ended.responses[0]) == "ended" and any("its watchdog ends the job after 10 us" in note for note in ended.notes)
+    assert kept.good and kept.notes == []
+    assert [b.ns for b in ended.bounds["a"]] == [b.ns for b in kept.bounds["a"]]  # it was measured without
+
+
 def test_jobs_that_others_release_are_as_late_as_these():
     """A detector, what looks at its boxes, and what reads a front end: jitter is the parent's worst response, raised until nothing changes."""
     from types import SimpleNamespace

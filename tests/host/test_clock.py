@@ -239,3 +239,24 @@ def test_what_a_source_gives_at_the_tick_of_a_release_is_what_its_job_reads(tmp_
         assert len(same) == 600
     mine = [[r.arrays[0].tolist() for r in report.results if r.pipeline == "same"] for report in (host, board)]
     assert mine[0] == mine[1]
+
+
+@syn.stage
+def stuck(mic: Shaped[Array[i16], 64], out: Shaped[Array[i8], 1, 1]) -> Status:
+    """Never comes back from sound that is loud."""
+    n = i32(mic[0])
+    while n > 20000 or n < -20000:
+        n = n * 1
+    out[0, 0] = 0
+    return Status.OK
+
+
+@pytest.mark.parametrize("board", [None, "mps2-an521"])
+def test_a_job_that_its_watchdog_ended_is_a_failure_and_no_result(sound, board):
+    app = syn.App("stuck", watchdog=30 * syn.ms)
+    mic = app.microphone("mic", rate=8000, window=64, hop=64, file=sound)
+    app.job(app.pipeline("ear", mic).stage(stuck).model(app.model(SINE)))
+    report = run_on_board(build_firmware(app, board), {}) if board else run_on_host(app, {})
+    [row] = report.summary
+    assert 0 < len(report.failures) and 0 < len(report.results) and row.released == len(report.failures) + len(report.results) + row.dropped
+    assert all(str(f).startswith("stage stuck took longer than the 30 ms that it may") and f.line for f in report.failures)

@@ -67,9 +67,28 @@ def talking(call: StageCall) -> Status:
             return Status.NODEV
 
 
+@fn
+def halfway(call: StageCall) -> Status:
+    """Counts in its state, and is stopped between two writes of it if its first byte says so."""
+    state = call.state
+    if state is None:
+        return Status.INVAL
+    state[0] = state[0] + 1
+    table = local(u8, 4)
+    table[u32(call.x_data[0][0])] = 1
+    state[1] = state[0]
+    call.y.size = 1
+    call.y.ndim = 1
+    call.y.shape[0] = 1
+    call.y.dtype = call.x[0].dtype
+    call.y_data[0] = state[1]
+    return Status.OK
+
+
 OVERRUN = APP_STAGE + len(TABLES[APP_STAGES]) + len(WILD)
 TALKING = OVERRUN + 1
-GUARDED = {**OPTIONS, "GUARD": 1, "tables": {**TABLES, APP_STAGES: [*TABLES[APP_STAGES], *WILD.values(), overrun, talking]}}
+HALFWAY = OVERRUN + 2
+GUARDED = {**OPTIONS, "GUARD": 1, "tables": {**TABLES, APP_STAGES: [*TABLES[APP_STAGES], *WILD.values(), overrun, talking, halfway]}}
 DATA = bytes(range(48))
 
 
@@ -177,3 +196,20 @@ def test_a_stage_says_no_more_of_its_job_than_that_it_failed(make, guard):
         w("infer_detach", job)
         w("mem_reset_ephemeral")
     assert w.kernel.stats.errors == 5
+
+
+def test_a_stage_that_was_stopped_forgets_what_it_keeps(guarded):
+    w = guarded
+    w.hand_model()
+    pipe = w.pipeline(w.model(), (HALFWAY,))
+    stage = w.kernel.pipelines.items[(pipe & 0xFF) - 1].stages[0]
+    stage.state_at, stage.state_bytes = w.kernel.arena.size - 64, 16
+    states = []
+    for first in (0, 0, 9, 0):
+        job = w.submit(pipe, bytes([first, *range(47)]))
+        w.run()
+        assert w("infer_wait", job, 0) == (Status.ACCES if first else Status.OK)
+        states.append(tuple(bytes(w.memory)[stage.state_at : stage.state_at + 2]))
+        w("infer_detach", job)
+        w("mem_reset_ephemeral")
+    assert states == [(1, 1), (2, 2), (0, 0), (1, 1)]

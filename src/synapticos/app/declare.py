@@ -576,12 +576,14 @@ class App:
         watchdog: int | None = None,
     ) -> JobDecl:
         """Run `pipeline` `every` so many microseconds (from `phase` on, each up to `jitter` late), or `on` each thing that its
-        source gives; a microphone's and a front end's need not say so. Without either, jobs are submitted. A pipeline of
-        several sources is released by a clock or by one of them: what that gives next goes with the newest of the others, and
+        source gives; a microphone's and a front end's need not say so. Without either, jobs are submitted. By the clock a job
+        gets the newest that its source has given by then, and what came in between nobody reads: who must hear all is released
+        by the source. A pipeline of several sources is released by a clock or by one of them: what that gives next goes with the newest of the others, and
         before each has given something a release has starved, which is counted.
 
         `deadline` counts from the release; `late` says what becomes of a job that misses it: it may `finish`, is ended
-        (`abort`), or not begun (`skip`). While a job runs, `depth` releases may wait; of more, the `oldest` or the `newest` is
+        (`abort`), or not begun if it has passed by then, or is nearer than its
+        declared costs (`skip`). While a job runs, `depth` releases may wait; of more, the `oldest` or the `newest` is
         dropped, or all become one (`coalesce`). A job that is not `enabled` waits for `job_enable`; one that is not
         `preemptible` runs to its end. `watchdog` bounds each of its stages and layers, in place of the app's; 0: none does."""
         if isinstance(pipeline, sources.Feed) and pipeline.pipeline.app is self:
@@ -629,7 +631,8 @@ class App:
         watchdog: int | None = None,
     ) -> Cascade:
         """Run `each`, which begins with .crop(...), for each of the first `most` boxes that `detector` leaves, on the frame in
-        which it found them. Boxes beyond are counted. What the rest means, see `job`; a release is the detector's end."""
+        which it found them: boxes in pixels of that frame, so behind a network that leaves fractions `.map_boxes("fraction")`.
+        Boxes beyond are counted. What the rest means, see `job`; a release is the detector's end."""
         where = f'cascade "{name}"'
         check_name(name, "cascade")
         for what, pipeline in (("detector", detector), ("each", each)):

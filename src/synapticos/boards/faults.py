@@ -90,12 +90,14 @@ class Image:
         if at < 0:
             return ""
         start, size, name = self._functions[at]
-        return name if (address & ~1) - start < max(size, 2) else ""
+        inside = (address & ~1) - start < size if size else any(a <= address < b for a, b in self._text)  # an assembler's has none
+        return name if inside else ""
 
     def place(self, address: int) -> Place:
-        """The function, file and line of an address."""
-        file, line = self._line(address & ~1)
-        return Place(self.name_of(address), file, line)
+        """The function, file and line of an address; nothing of one that is in no function."""
+        name = self.name_of(address)
+        file, line = self._line(address & ~1) if name else ("", 0)
+        return Place(name, file, line)
 
     @functools.cached_property
     def _lines(self) -> tuple[list[int], list[tuple[str, int]]]:

@@ -6,7 +6,9 @@ Exit status: 0 yes, 1 no, 2 bad input, 130 interrupted.
 import errno
 import io
 import os
+import signal
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +26,29 @@ def main() -> None:
     if sys.stdout is None:
         print("syn: standard output is closed; there is nowhere to write to", file=sys.stderr)
         sys.exit(2)
+    _end_at_the_second()
     try:
         status = invoke(sys.argv[1:])
     except KeyboardInterrupt:  # before a command has begun
         print("syn: interrupted", file=sys.stderr)
         status = INTERRUPTED
     sys.exit(status)
+
+
+def _end_at_the_second() -> None:
+    """Python hears of Ctrl-C when a call into compiled code returns, and a stage may not: the second one ends the process."""
+    told, tell = os.pipe()
+    os.set_blocking(tell, False)
+    signal.set_wakeup_fd(tell, warn_on_full_buffer=False)
+
+    def watch() -> None:
+        heard = 0
+        while heard < 2:
+            heard += os.read(told, 16).count(signal.SIGINT)
+        os.write(2, b"syn: interrupted\n")
+        os._exit(INTERRUPTED)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def invoke(arguments: list[str]) -> int:

@@ -175,7 +175,7 @@ def explain(check: Any, r: Any) -> list[str]:
 def _last(check: Any) -> str:
     if check.memory.shortages:
         return "it does not fit"
-    bad = [r.name for r in check.responses if r.deadline and check.verdict(r) not in ("kept", "no deadline")]
+    bad = [r.name for r in check.responses if (r.deadline or r.name in check.ended) and check.verdict(r) not in ("kept", "no deadline")]
     if not bad or check.good:
         return "it fits; no job has a deadline" if not any(r.deadline for r in check.responses) else "all deadlines are kept, as measured"
     return f"not guaranteed: {', '.join(bad)}"

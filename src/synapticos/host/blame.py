@@ -14,13 +14,13 @@ from synapticos.kernel.status import Status
 WORDS = {
     Status.CANCELED: "was cancelled",
     Status.NOMEM: "has too little memory",
-    Status.ACCES: "hears other features than its model was trained on",
+    Status.ACCES: "returned ACCES, or hears other features than its model was trained on",
     Status.MSGSIZE: "was given a tensor of another size than it takes",
     Status.FBIG: "says that it wrote more than it had room for",
-    Status.INVAL: "left a tensor whose shape its size does not hold, or was given a wrong one",
+    Status.INVAL: "returned INVAL: was given a wrong tensor, or left one whose shape its size does not hold",
 }
 
-_AROUND = ("kernel/guard.py", "kernel/handler.py")  # call stages, layers and handlers
+_AROUND = ("kernel/guard.py", "kernel/handler.py", "cortex_m/guard.c")  # call stages, layers and handlers
 
 
 def status_of(number: Any) -> Status:
@@ -49,6 +49,7 @@ class Failure:
     text: str  # what happened, as the rest of a sentence
     file: str = ""
     line: int = 0
+    faulted: bool = False  # it did not return
 
     def __str__(self) -> str:
         return f"{self.step} {self.text}"
@@ -102,4 +103,4 @@ def blame(
             function = binding.stage.function
             file, line = function.file, function.line
             text += f", in {function.__name__} ({file}:{line})"
-    return Failure(pipeline.name, frame, status, stage, layer if model else None, name, text, file, line)
+    return Failure(pipeline.name, frame, status, stage, layer if model else None, name, text, file, line, fault is not None)

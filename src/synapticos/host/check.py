@@ -104,10 +104,13 @@ class Check:
     inputs: int
     notes: list[str] = field(default_factory=list)
     accept_measured: bool = False
+    ended: list[str] = field(default_factory=list)  # tasks with a step that may take longer than its watchdog lets it
 
     def verdict(self, response: Response) -> str:
-        """kept, kept as measured, missed, no bound, or no deadline."""
+        """kept, kept as measured, missed, ended (by a watchdog), no bound, or no deadline."""
         task = self.tasks.task(response.name)
+        if response.name in self.ended:
+            return "ended"
         if not task.deadline_ns:
             return "no deadline" if response.response is not None else "no bound"
         if response.response is None:
@@ -135,7 +138,7 @@ class Check:
         """All fits and all deadlines are kept."""
         fine = ("kept", "no deadline", *(("kept as measured",) if self.accept_measured else ()))
         late = [r for r in self.responses if r.deadline and self.verdict(r) not in fine]
-        return not self.memory.shortages and not late
+        return not self.memory.shortages and not late and not self.ended
 
     def to_json(self) -> dict[str, Any]:
         jobs = []
@@ -191,6 +194,13 @@ def check_app(
     for job, events, name in zip(app.jobs, costed.jobs, names, strict=True):
         bounds[name] = step_bounds(job, costed, profile)
         tasks.append(_task(name, job, events, bounds[name], costed))
+    ended = []
+    for job, name in zip(app.jobs, names, strict=True):
+        limits = next(p.watchdogs for p in image.pipelines if p.name == job.pipeline.name)
+        for bound in bounds[name]:
+            if bound.resource == "cpu" and 0 < limits[bound.stage] * US < bound.ns:
+                costed.notes.append(f"{name}: {bound.name} may take {bound.ns / US:,.0f} us, and its watchdog ends the job after {limits[bound.stage]:,} us; raise watchdog=")
+                ended.append(name)
     if costed.look:
         kernel["the accelerator's news, each step"] = timing.ns(costed.look + costed.npu_interrupt)
     everything = [*_declared(app), *(interference or [])]
@@ -213,7 +223,7 @@ def check_app(
             advice[name] = replace(advice[name], deadline=enough + STAMP_NS)
     source = str(timing) if profile is None else f"profile of {profile.where}"
     return Check(
-        app.name, board.name, timing, source, Memory.of(built), made, bounds, responses, advice, kernel, costed.inputs, costed.notes, accept_measured
+        app.name, board.name, timing, source, Memory.of(built), made, bounds, responses, advice, kernel, costed.inputs, costed.notes, accept_measured, ended
     )  # fmt: skip
 
 

@@ -166,7 +166,7 @@ def run_by_clock(
 
 def add_result(report: Report, job: JobDecl, k: int, done: Any, failure: Failure | None) -> None:
     """One job, which its deadline or somebody may have ended: that is no failure, and has no result."""
-    if failure is not None and failure.status not in (Status.TIMEDOUT, Status.CANCELED):
+    if failure is not None and (failure.faulted or failure.status not in (Status.TIMEDOUT, Status.CANCELED)):
         report.failures.append(replace(failure, frame=k))
         return
     result = Result(job.pipeline.name, k, np.zeros(0), done.arrays, done.release_us, done.finish_us, done.item, done.missed)

@@ -121,6 +121,8 @@ class Live:
         for i, job in enumerate(self.runtime.image.jobs):
             self.kernel.releases.items[i].collect = job.pipeline.ends_in_feed is None
         with self.runtime._turn(), self.runtime._calls:
+            if self.runtime._closed:
+                self.runtime._over()
             self.e(due.releases_start, self.kernel, span_us)
         self.origin = int(self.kernel.releases.origin_us)
 

@@ -20,7 +20,7 @@ from synapticos.kernel.guard import APP_STAGES, LayerWork, StageWork, guard_laye
 from synapticos.kernel.job import FREE_FRAME, REALTIME, HostWork, Job
 from synapticos.kernel.kernel import Kernel
 from synapticos.kernel.model import RAW_OUTPUT, Model, ModelState, noted_outputs
-from synapticos.kernel.npu import BACKEND_LOAD, BACKEND_NEED, BACKEND_OUTPUT, BACKEND_RUN, BACKEND_STEP
+from synapticos.kernel.npu import BACKEND_CLEAR, BACKEND_LOAD, BACKEND_NEED, BACKEND_OUTPUT, BACKEND_RUN, BACKEND_STEP
 from synapticos.kernel.offload import npu_empty_place, npu_give_back, npu_step, npu_take
 from synapticos.kernel.parts import has_parts, part_begin, part_buffer, part_ends, parts_join
 from synapticos.kernel.pipeline import MIN_BUFFER, Pipeline, Stage, StageKind
@@ -416,9 +416,18 @@ def begin_model(kernel: Kernel, job: Job, stage: Stage, model: Model, m: ModelMe
     return Status.OK
 
 
+@fn(inline=False)
+def clear_state(kernel: Kernel, stage: Stage) -> None:
+    """What a stage keeps from run to run: zeros, as before the first."""
+    state = kernel.regions.get(REGION_ARENA, stage.state_at, stage.state_bytes)
+    if state is not None:
+        fill(state, 0, stage.state_bytes)
+
+
 @fn(inline=True)
 def run_rows(kernel: Kernel, job: Job, model: Model, m: ModelMemory, row: u32, row_end: u32) -> Status:
-    """Rows of the model's step. Returns what the backend says, or what `guard_layer` does."""
+    """Rows of the model's step. Returns what the backend says, or what `guard_layer` does; a model whose layer did not return
+    forgets what it keeps, which may be half written."""
     if GUARD != 0:
         work = local(LayerWork, zero=False)
         copy(work.memory, m)
@@ -426,7 +435,10 @@ def run_rows(kernel: Kernel, job: Job, model: Model, m: ModelMemory, row: u32, r
         work.step = job.step
         work.row = row
         work.row_end = row_end
-        return guard_layer(kernel, job, work)
+        status = guard_layer(kernel, job, work)
+        if MODEL_STATE != 0 and job.faulted and model.persistent_bytes != 0:
+            ignore(BACKEND_CLEAR[model.backend](m))
+        return status
     return BACKEND_RUN[model.backend](m, job.step, row, row_end)
 
 
@@ -556,7 +568,11 @@ def run_step(kernel: Kernel, job: Job, pipeline: Pipeline) -> Status:
         check(fill_call(kernel, job, pipeline, stage, work.call))
         work.app = stage.kind == StageKind.APP
         work.number = stage.number
-        check(guard_stage(kernel, job, work))
+        status = guard_stage(kernel, job, work)
+        if status != Status.OK:
+            if job.faulted and stage.state_bytes != 0:
+                clear_state(kernel, stage)  # it did not return, and may have written half of it
+            return status
         return end_stage(kernel, job, work.call.y)
     return run_row(kernel, job, pipeline)
 

@@ -30,6 +30,7 @@ from synapticos.kernel.pipeline import (
 )  # fmt: skip
 from synapticos.kernel.region import REGION_ARENA, REGION_CONTAINERS, REGION_TABLES
 from synapticos.kernel.release import BOX_STRIDE, Queue, Release
+from synapticos.kernel.run import clear_state
 from synapticos.kernel.sched import CALLBACKS, sched_quiesce, sched_release
 from synapticos.kernel.stages.tables import check_config
 from synapticos.kernel.status import Status
@@ -277,14 +278,6 @@ def boot_stage(kernel: Kernel, header: AppHeader, pipeline: Pipeline, row: Stage
         stage.state_bytes = row.state_bytes
         clear_state(kernel, stage)
     return bind_stage(kernel, header, stage, row)
-
-
-@fn
-def clear_state(kernel: Kernel, stage: Stage) -> None:
-    """Zeros, as before the first run."""
-    state = kernel.regions.get(REGION_ARENA, stage.state_at, stage.state_bytes)
-    if state is not None:
-        fill(state, 0, stage.state_bytes)
 
 
 @fn
