@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,10 @@ from synapticos.engine import ENGINES, Build, Engine
 from synapticos.errors import UserError
 from synapticos.lang import Trap
 from synapticos.lang.words import Function
+
+# Some tests press Ctrl-C. Where it is ignored, as by what a shell runs in the background, they and what they start would not hear.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile(
     "synapticos", deadline=None, max_examples=int(os.environ.get("SYNAPTICOS_EXAMPLES", "40")), derandomize=True,

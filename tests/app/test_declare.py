@@ -205,10 +205,12 @@ def test_a_jobs_times_are_what_the_kernel_can_count(app, detector, what, value):
     assert app.job(detector, deadline=1.5 * 1000).deadline == 1500
 
 
-def test_jobs_end_where_the_kernels_slots_do(app, detector):
-    for _ in range(32):
-        app.job(detector)
-    assert "more than 32 jobs" in refusal(app.job, detector)
+def test_pipelines_end_where_the_kernels_slots_do(app, detector):
+    for i in range(31):
+        app.pipeline(f"p{i}", detector.source)
+    assert "more than 32 pipelines" in refusal(app.pipeline, "more", detector.source)
+    app.job(detector)
+    assert "has a job already" in refusal(app.job, detector)
 
 
 def test_a_picture_too_large_to_decode_is_one_line(app, tmp_path):

@@ -29,7 +29,7 @@ MAX_BOXES = 16  # of one frame that a cascade looks at
 us, ms, seconds = 1, 1_000, 1_000_000  # times are whole microseconds: 30 * ms
 MAX_STAGES = 8
 
-MAX_JOBS, MAX_PIPELINES, MAX_MODELS = 32, 32, 16  # the most that `kernel/capacity` has room for
+MAX_PIPELINES, MAX_MODELS = 32, 16  # the most that `kernel/capacity` has room for; a pipeline has one job
 MAX_TIME = 0xFFFFFFFF  # us: a u32 of the kernel
 
 NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_]{0,22}\Z")
@@ -696,8 +696,6 @@ class App:
         else:
             if before is not None:
                 raise UserError(f"{where}: has a job already; give one pipeline one job, and for another a pipeline of its own")
-            if len(self.jobs) == MAX_JOBS:
-                raise UserError(f"{where}: more than {MAX_JOBS} jobs; give one pipeline one job")
             self.jobs.append(job)
         source = pipeline.source
         while isinstance(source, sources.Feed):
