@@ -14,7 +14,7 @@ from synapticos.kernel.status import Status
 WORDS = {
     Status.CANCELED: "was cancelled",
     Status.NOMEM: "has too little memory",
-    Status.ACCES: "returned ACCES, or hears other features than its model was trained on",
+    Status.ACCES: "hears other features than its model was trained on",
     Status.MSGSIZE: "was given a tensor of another size than it takes",
     Status.FBIG: "says that it wrote more than it had room for",
     Status.INVAL: "returned INVAL: was given a wrong tensor, or left one whose shape its size does not hold",
