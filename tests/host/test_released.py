@@ -16,6 +16,7 @@ from synapticos.host.check import follow, from_stamp
 from synapticos.host.simulate import Simulator, costs_of
 from synapticos.host.virtual import arrivals_of, in_order
 from synapticos.kernel import simulate as sim
+from tests.host.test_simulate import corner, first
 
 SINE = Path(syn.__file__).parent / "app" / "sine.tflite"
 LAYERS = 3
@@ -23,21 +24,9 @@ pytestmark = pytest.mark.skipif(not toolchain.find_all("host"), reason="no compi
 
 
 @syn.stage
-def first(cam: syn.Shaped[syn.Array[syn.u8], 8, 8], out: syn.Shaped[syn.Array[syn.i8], 1, 1]) -> syn.Status:
-    out[0, 0] = syn.i8(cam[0, 0] & 7)
-    return syn.Status.OK
-
-
-@syn.stage
 def find(y: syn.Shaped[syn.Array[syn.i8], 1, 1], out: syn.Shaped[syn.Array[syn.f32], 3, 6]) -> tuple[syn.Status, syn.u32]:
     out[0, 0] = 0.0
     return syn.Status.OK, 1
-
-
-@syn.stage
-def corner(cam: syn.Shaped[syn.Array[syn.u8], 2, 2], out: syn.Shaped[syn.Array[syn.i8], 1, 1]) -> syn.Status:
-    out[0, 0] = syn.i8(cam[0, 0] & 7)
-    return syn.Status.OK
 
 
 def draw(seed):

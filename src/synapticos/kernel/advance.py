@@ -138,7 +138,7 @@ def end_job(kernel: Kernel, slot: u32, status: Status) -> None:
     job = kernel.jobs[slot]
     pipeline = kernel.pipelines.items[job.pipeline]
     if (LATE_POLICIES != 0 or HOST_STAGES != 0 or OFFLOAD != 0) and status == Status.INPROGRESS:
-        status = Status.IO  # a stage's answer, but it would say that the job goes on
+        status = Status.IO  # a driver's answer, but it would say that the job goes on
     late = finish_times(kernel, job, pipeline)
     done = local(JobDone, zero=False)  # all of it is filled for a callback, and read by nobody else
     job_id = job.id

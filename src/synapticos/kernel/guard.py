@@ -69,6 +69,19 @@ def watchdog(kernel: Kernel, job: Job) -> u32:
     return limit
 
 
+@fn(inline=True)
+def open_call(kernel: Kernel, call: StageCall) -> None:
+    """What a stage or handler may write and read of its own: its state, then its inputs and its configuration."""
+    state = call.state
+    if state is not None:
+        hal.guard_open(kernel.board, state, call.state_bytes, True)
+    for i in range(call.inputs):
+        hal.guard_open(kernel.board, call.x_data[i], call.x[i].size, False)
+    config = call.config
+    if config is not None:
+        hal.guard_open(kernel.board, config, call.config_bytes, False)
+
+
 @fn(inline=False)
 def guard_stage(kernel: Kernel, job: Job, work: StageWork) -> Status:
     """Run a stage: its status (`answered`), or that of its fault. It may write its result's room, its state, scratch and the call, and read
@@ -78,14 +91,7 @@ def guard_stage(kernel: Kernel, job: Job, work: StageWork) -> Status:
     scratch = call.scratch
     if scratch is not None:
         hal.guard_open(kernel.board, scratch, call.scratch_bytes, True)
-    state = call.state
-    if state is not None:
-        hal.guard_open(kernel.board, state, call.state_bytes, True)
-    for i in range(call.inputs):
-        hal.guard_open(kernel.board, call.x_data[i], call.x[i].size, False)
-    config = call.config
-    if config is not None:
-        hal.guard_open(kernel.board, config, call.config_bytes, False)
+    open_call(kernel, call)
     limit_us = watchdog(kernel, job)
     fault = view(Fault, job.x[0])
     kind = hal.guard_run(kernel.board, run_stage_work, view(u8, work), sizeof(StageWork), limit_us, view(u32, fault))

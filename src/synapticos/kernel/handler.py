@@ -10,7 +10,7 @@ from synapticos.lang import *
 from synapticos.kernel import hal
 from synapticos.kernel.capacity import DEADLINES, GUARD, MAX_JOBS, WATCHDOG_US, WATCHDOGS
 from synapticos.kernel.due import since_start
-from synapticos.kernel.guard import APP_STAGES, answered, count_broken
+from synapticos.kernel.guard import APP_STAGES, answered, count_broken, open_call
 from synapticos.kernel.job import Fault, FaultKind, Job, JobDone, Timed
 from synapticos.kernel.kernel import Kernel
 from synapticos.kernel.pipeline import Pipeline, Stage
@@ -99,14 +99,7 @@ def guard_handler(kernel: Kernel, pipeline: Pipeline, work: HandlerWork) -> Stat
     """Run a handler: its status, or TIMEDOUT or ACCES for a fault, which its pipeline keeps. It may write its state and
     the call, and read the outputs and its configuration."""
     call = work.call
-    state = call.state
-    if state is not None:
-        hal.guard_open(kernel.board, state, call.state_bytes, True)
-    for i in range(call.inputs):
-        hal.guard_open(kernel.board, call.x_data[i], call.x[i].size, False)
-    config = call.config
-    if config is not None:
-        hal.guard_open(kernel.board, config, call.config_bytes, False)
+    open_call(kernel, call)
     limit_us: u32 = WATCHDOG_US
     for i in range(WATCHDOGS):
         limit_us = pipeline.stages[pipeline.count].watchdog_us[i]
